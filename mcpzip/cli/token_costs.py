@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
 from statistics import mean
@@ -51,11 +51,21 @@ class SoFar:
     unmeasured: int
 
 
+@dataclass(frozen=True, slots=True)
+class KeptSoFar:
+    """The results of a tool that the running processes kept. tokens: about how many were not sent because of
+    that; what was read on is taken off.
+    """
+
+    results: int
+    tokens: int
+
+
 @dataclass(frozen=True)
 class Costs:
     """unit: what is counted, for people. tools: the tokens of each tool. shown, instructions: of the tools
     and the instructions that a client of mcpzip gets. search, description: of a reply. so_far: None if no
-    running process replied.
+    running process replied. kept: what they kept, by tool, most tokens first.
     """
 
     unit: str
@@ -65,6 +75,7 @@ class Costs:
     search: ReplyCost
     description: ReplyCost
     so_far: SoFar | None
+    kept: Mapping[str, KeptSoFar] = field(default_factory=dict)
 
     @cached_property
     def all(self) -> int:
@@ -152,6 +163,9 @@ class Costs:
                 "tokens": so_far.tokens,
                 "saved": self.saved,
             },
+            "kept": {
+                tool: {"results": each.results, "tokens": each.tokens} for tool, each in self.kept.items()
+            },
             "servers": {
                 name: {
                     "tokens": total,
@@ -172,6 +186,7 @@ async def measured(proxy: Proxy, count: Counter, unit: str, runs: Iterable[Run])
     sample = entries[:: max(1, len(entries) // _SAMPLE)][:_SAMPLE]
     search = _mean([await _search(proxy, entry, count) for entry in sample])
     description = _mean([_description(proxy, entry, count) for entry in sample])
+    own = [run for run in runs if run.config == proxy.config.path]
     return Costs(
         unit=unit,
         tools=tools,
@@ -179,7 +194,8 @@ async def measured(proxy: Proxy, count: Counter, unit: str, runs: Iterable[Run])
         instructions=count(instructions(sorted({entry.server for entry in tools}), split=proxy.config.split)),
         search=search,
         description=description,
-        so_far=so_far([run for run in runs if run.config == proxy.config.path], search, description),
+        so_far=so_far(own, search, description),
+        kept=kept_so_far(own),
     )
 
 
@@ -205,6 +221,16 @@ def so_far(runs: Iterable[Run], search: ReplyCost, description: ReplyCost) -> So
     if not processes:
         return None
     return SoFar(processes, searches, descriptions, size, round(tokens), unmeasured)
+
+
+def kept_so_far(runs: Iterable[Run]) -> dict[str, KeptSoFar]:
+    """The results that ``runs`` kept, by tool, most tokens first."""
+    found: dict[str, tuple[int, int]] = {}
+    for run in runs:
+        for tool, each in run.kept.items():
+            results, tokens = found.get(tool, (0, 0))
+            found[tool] = results + each.count, tokens + each.tokens
+    return {tool: KeptSoFar(*found[tool]) for tool in sorted(found, key=lambda tool: (-found[tool][1], tool))}
 
 
 def _listed(proxy: Proxy) -> Iterator[dict[str, object]]:

@@ -17,6 +17,7 @@ from mcpzip.system.threads import in_thread
 
 _BAR = 30
 """Characters of the longest bar."""
+_KEPT_TOOLS = 20
 _CONVERSATIONS = (5, 20)
 """Searches of the conversations that are compared."""
 _PAGE = "mcpzip-tokens.html"
@@ -117,3 +118,9 @@ def _show_comparison(costs: Costs) -> None:
         )
     if costs.so_far is not None:
         console.say("\n" + " ".join(costs.so_far_sentences()))
+    if costs.kept:
+        console.say("\nLarge results that the running processes kept out of the context, by estimate:")
+        table = console.Table("tool", ">results", ">tokens")
+        for tool, kept in list(costs.kept.items())[:_KEPT_TOOLS]:
+            table.row(tool, f"{kept.results:,}", f"{kept.tokens:,}")
+        table.show()

@@ -15,6 +15,7 @@ from mcpzip.model.limits import READ_AT_ONCE
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client, members
 from mcpzip.proxy.input_required import is_input_required
+from mcpzip.proxy.statistics import Statistics
 from mcpzip.proxy.tool_usage import is_success
 from mcpzip.proxy.workers import run_in_worker
 
@@ -41,8 +42,8 @@ class Results:
     is a large result.
     """
 
-    def __init__(self, current: CurrentConfig) -> None:
-        self._current = current
+    def __init__(self, current: CurrentConfig, statistics: Statistics) -> None:
+        self._current, self._statistics = current, statistics
         self._store: KeptResults | None = None
         self._limit_of: Callable[[str], int | None] = lambda name: None
         self._limits_of: Config | None = None
@@ -69,12 +70,17 @@ class Results:
         document = read() if len(result) <= READ_AT_ONCE else await run_in_worker(read, "result")
         if document is None:
             return result
-        handle = self._keep(entry, result, client)
-        if handle is None:
-            return result
+        from mcpzip.results.document import shown, size_in_tokens
         from mcpzip.results.reply import reply
 
-        return await run_in_worker(lambda: reply(result, document, handle, URI + handle, runner), "result")
+        tokens = await run_in_worker(lambda: size_in_tokens(shown(document)), "result")
+        handle = self._keep(entry, result, client, tokens)
+        if handle is None:
+            return result
+        uri = URI + handle
+        sent = await run_in_worker(lambda: reply(result, document, tokens, handle, uri, runner), "result")
+        self._statistics.count_kept(entry.name, tokens - sent.tokens)
+        return sent.result
 
     async def _selected(
         self, entry: Entry, result: bytes, client: Client, runner: str, select: str, tokens: int
@@ -90,17 +96,19 @@ class Results:
         except InvalidArgumentsError as error:
             shown = await self.shown(entry, result, client, runner)
             return with_note(shown, f"Nothing was selected, and this is the result: {error}")
-        if (handle := self._keep(entry, result, client)) is None:
+        handle = self._keep(entry, result, client, part.tokens_of_all)
+        if handle is None:
             return result
-        how = f'All of it, about {part.tokens:,} tokens: {runner} with the name "{handle}".'
+        self._statistics.count_kept(entry.name, part.tokens_of_all - part.tokens)
+        how = f'All of it, about {part.tokens_of_all:,} tokens: {runner} with the name "{handle}".'
         return with_note(part.result, f"This is {select} of the result. {how}")
 
-    def _keep(self, entry: Entry, result: bytes, client: Client) -> str | None:
+    def _keep(self, entry: Entry, result: bytes, client: Client, tokens: int) -> str | None:
         if self._store is None:
             from mcpzip.results.store import KeptResults
 
             self._store = KeptResults()
-        return self._store.keep(_owner(client), entry.name, result)
+        return self._store.keep(_owner(client), entry.name, result, tokens)
 
     def _limit(self, name: str) -> int | None:
         """Tokens of a result of the tool ``name`` up to which it isn't kept; None if none is kept."""
@@ -129,11 +137,14 @@ class Results:
             raise InvalidArgumentsError(call.error)
         arguments = members(call.arguments)
         if not arguments:
+            self._statistics.count_kept(kept.tool, -kept.tokens, results=0)
             return kept.result
         tokens = self._limit(kept.tool) or self._current.config.results.keep or USUAL
         from mcpzip.results.reading import read_kept
 
-        return await run_in_worker(lambda: read_kept(kept.result, arguments, tokens), "result")
+        part = await run_in_worker(lambda: read_kept(kept.result, arguments, tokens), "result")
+        self._statistics.count_kept(kept.tool, -part.tokens, results=0)
+        return part.result
 
     async def fill(self, arguments: bytes, client: Client) -> tuple[bytes, tuple[str, ...]]:
         """``arguments`` (a JSON object) with the values of the kept results that it refers to, and a sentence

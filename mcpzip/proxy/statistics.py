@@ -6,6 +6,8 @@ import msgspec
 
 CLIENTS_AT_MOST = 50
 """Clients that are told apart; the rest isn't listed."""
+TOOLS_AT_MOST = 1_000
+"""Tools of whose kept results there are counts."""
 CLIENT_INFO_SIZE = 4096
 """Bytes of a client's `Implementation`; a longer one isn't kept."""
 
@@ -24,6 +26,15 @@ class Replies(msgspec.Struct):
     size: int = 0
 
 
+class KeptResultsOfTool(msgspec.Struct):
+    """The results of one tool that were kept. tokens: about how many were not sent because of that; what was
+    read on is taken off.
+    """
+
+    count: int = 0
+    tokens: int = 0
+
+
 class ClientSeen(msgspec.Struct, frozen=True):
     """A client. info: its `Implementation`, JSON text. since: Unix time of its first request."""
 
@@ -39,6 +50,7 @@ class Statistics(msgspec.Struct):
     replies: dict[str, Replies] = {}
     servers: dict[str, ServerCalls] = {}
     clients: dict[bytes, ClientSeen] = {}
+    kept: dict[str, KeptResultsOfTool] = {}
 
     def count_call(self, server: str, *, failed: bool) -> None:
         """Counts a call that has ended."""
@@ -57,6 +69,18 @@ class Statistics(msgspec.Struct):
             counts = self.replies[tool] = Replies()
         counts.count += 1
         counts.size += len(arguments or b"") + len(result)
+
+    def count_kept(self, tool: str, tokens: int, results: int = 1) -> None:
+        """Counts ``results`` of ``tool`` that were kept, and ``tokens`` that were not sent; negative for what
+        is read on.
+        """
+        counts = self.kept.get(tool)
+        if counts is None:
+            if len(self.kept) >= TOOLS_AT_MOST:
+                return
+            counts = self.kept[tool] = KeptResultsOfTool()
+        counts.count += results
+        counts.tokens += tokens
 
     def saw_client(self, info: bytes) -> None:
         """Remembers the client with the `Implementation` ``info``, JSON text."""

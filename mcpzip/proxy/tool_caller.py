@@ -57,7 +57,7 @@ class ToolCaller:
         self._current, self._pipeline, self._uri_sources = current, pipeline, uri_sources
         self._catalog_state, self._refresher, self._tool_search = catalog_state, refresher, tool_search
         self._statistics, self._heard, self._warn = statistics, heard, warn
-        self.results = Results(current)
+        self.results = Results(current, statistics)
         self._guard: CallGuard | None = None
         self._reads: ReadTools | None = None
         self._reads_of: Config | None = None

@@ -55,11 +55,21 @@ _UNITS = {
 }
 
 
-def read_kept(result: bytes, arguments: Mapping[str, bytes], tokens: int) -> bytes:
-    """The part of ``result`` as a `CallToolResult` of its own: the text of the part, and a note if there is
-    one. Raises as `read_part` does.
+class Shown(NamedTuple):
+    """A part as a `CallToolResult` of its own: its text, and a note if there is one. tokens: of the part,
+    about. tokens_of_all: of all of the result.
     """
-    return _as_result(read_part(read_result(result), arguments, tokens))
+
+    result: bytes
+    tokens: int
+    tokens_of_all: int
+
+
+def read_kept(result: bytes, arguments: Mapping[str, bytes], tokens: int) -> Shown:
+    """The part of ``result`` that ``arguments`` name. Raises as `read_part` does, and UnreadableError."""
+    document = read_result(result)
+    part = read_part(document, arguments, tokens)
+    return Shown(_as_result(part), size_in_tokens(part.text), size_in_tokens(shown(document)))
 
 
 def _as_result(part: Part) -> bytes:
@@ -68,21 +78,12 @@ def _as_result(part: Part) -> bytes:
     return join_object({"content": b"[%b]" % b",".join(blocks)})
 
 
-class Selected(NamedTuple):
-    """result: the part as a `CallToolResult`. tokens: of all of the result, about."""
-
-    result: bytes
-    tokens: int
-
-
-def selected(result: bytes, path: str, tokens: int) -> Selected:
+def selected(result: bytes, path: str, tokens: int) -> Shown:
     """The part of ``result`` at ``path``. Raises InvalidArgumentsError, for an unreadable result too."""
     try:
-        document = read_result(result)
+        return read_kept(result, {PATH: quote(path)}, tokens)
     except UnreadableError as error:
         raise InvalidArgumentsError("It has no parts.") from error
-    part = read_part(document, {PATH: quote(path)}, tokens)
-    return Selected(_as_result(part), size_in_tokens(shown(document)))
 
 
 def read_part(document: Document, arguments: Mapping[str, bytes], tokens: int) -> Part:

@@ -9,10 +9,11 @@ The rule: the text and ``structuredContent`` are cut alike, because clients show
 """
 
 from itertools import islice
+from typing import NamedTuple
 
 from mcpzip.model.limits import KEPT_SECONDS
 from mcpzip.model.tokens import estimate
-from mcpzip.results.document import Document, other_blocks, read_result, shown, size_in_tokens
+from mcpzip.results.document import Document, other_blocks, read_result, shown
 from mcpzip.results.excerpt import LETTERS, abbreviated, beginning
 from mcpzip.results.shape import shape
 from mcpzip.results.slices import elements, kind_of, members
@@ -26,11 +27,17 @@ META = "mcpzip/kept"
 _MINUTES = round(KEPT_SECONDS / 60)
 
 
-def reply(result: bytes, document: Document, handle: str, uri: str, runner: str) -> bytes:
-    """The result for the client (JSON text). document: what ``result`` is read as. uri: of the kept result.
-    runner: the name of the meta-tool that reads ``handle``.
+class Reply(NamedTuple):
+    """result: for the client, JSON text. tokens: of the beginning that it has, about."""
+
+    result: bytes
+    tokens: int
+
+
+def reply(result: bytes, document: Document, tokens: int, handle: str, uri: str, runner: str) -> Reply:
+    """The result for the client. document: what ``result`` is read as. tokens: that a model would have read.
+    uri: of the kept result. runner: the name of the meta-tool that reads ``handle``.
     """
-    tokens = size_in_tokens(shown(document))
     is_json = bool(document.value)
     kind = shape(document.value) if is_json else _text_kind(document.text)
     summary = f"Kept as {handle}: {_limited(kind)}, about {tokens:,} tokens."
@@ -58,7 +65,8 @@ def reply(result: bytes, document: Document, handle: str, uri: str, runner: str)
             "size": b"%d" % len(document.value or document.text.encode("utf-8", "replace")),
         }
     )
-    first = join_object({"type": b'"text"', "text": quote(f"{summary} It begins:\n{text}\n{how}")})
+    words = f"{summary} It begins:\n{text}\n{how}"
+    first = join_object({"type": b'"text"', "text": quote(words)})
     changed = {"content": b"[%b]" % b",".join([first, *kept, link])}
     if len(document.structured) > LETTERS * HEAD:
         is_shown = is_json or document.wrapper
@@ -70,7 +78,7 @@ def reply(result: bytes, document: Document, handle: str, uri: str, runner: str)
     if meta.startswith(b"{"):
         about = join_object({"handle": quote(handle), "bytes": b"%d" % len(result), "tokens": b"%d" % tokens})
         changed["_meta"] = with_members(meta, {META: about})
-    return with_members(result, changed)
+    return Reply(with_members(result, changed), estimate(words))
 
 
 def with_note(result: bytes, note: str) -> bytes:

@@ -22,16 +22,19 @@ from mcpzip.model import limits
 
 
 class Kept(NamedTuple):
-    """A kept result. tool: that it is of, under the name that clients see. result: a `CallToolResult`."""
+    """A kept result. tool: that it is of, under the name that clients see. result: a `CallToolResult`.
+    tokens: that a model would have read, about.
+    """
 
     handle: str
     tool: str
     result: bytes
+    tokens: int
 
 
 class _Entry:
-    def __init__(self, owner: Hashable, tool: str, result: bytes, used: float) -> None:
-        self.owner, self.tool, self.size, self.used = owner, tool, len(result), used
+    def __init__(self, owner: Hashable, tool: str, result: bytes, tokens: int, used: float) -> None:
+        self.owner, self.tool, self.size, self.tokens, self.used = owner, tool, len(result), tokens, used
         self._file: IO[bytes] | None = None
         self._result = result
         if self.size > limits.KEPT_IN_MEMORY:
@@ -75,7 +78,7 @@ class KeptResults:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def keep(self, owner: Hashable, tool: str, result: bytes) -> str | None:
+    def keep(self, owner: Hashable, tool: str, result: bytes, tokens: int = 0) -> str | None:
         """Keeps ``result`` for ``owner`` (None: a client of a single request). Returns its handle; None if it
         is too large for that.
         """
@@ -85,7 +88,7 @@ class KeptResults:
         self._remove_old(now)
         self._number += 1
         handle = f"r{self._number}-{b32encode(os.urandom(10)).decode().lower()}"
-        self._entries[handle] = _Entry(owner, tool, result, now)
+        self._entries[handle] = _Entry(owner, tool, result, tokens, now)
         self._make_room(owner)
         return handle
 
@@ -103,7 +106,7 @@ class KeptResults:
             return None
         entry.used = now
         self._entries.move_to_end(handle)
-        return Kept(handle, entry.tool, result)
+        return Kept(handle, entry.tool, result, entry.tokens)
 
     def remove_owner(self, owner: Hashable) -> None:
         """``owner`` is gone."""

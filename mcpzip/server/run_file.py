@@ -55,6 +55,13 @@ class RunReplies(msgspec.Struct, frozen=True):
     size: int
 
 
+class RunKept(msgspec.Struct, frozen=True):
+    """The kept results of one tool. tokens: about how many were not sent because of that."""
+
+    count: int
+    tokens: int
+
+
 class RunClient(msgspec.Struct, frozen=True):
     """A client. since: Unix time of its first request."""
 
@@ -66,8 +73,8 @@ class RunClient(msgspec.Struct, frozen=True):
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What the file says. host: the name of the machine (or container), whose process ids ``pid`` is one of.
     address: the URL with --http, else "". project: the project's file in use, or "". replies: of mcpzip's own
-    tools, by name; empty where an older version wrote the file. notes: sentences about the config, such as an
-    edit that was refused. daemon: whether it is the daemon. Times are Unix times.
+    tools, by name; empty where an older version wrote the file. kept: results, by tool. notes: sentences
+    about the config, such as an edit that was refused. daemon: whether it is the daemon. Times are Unix times.
     """
 
     version: str
@@ -82,6 +89,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[RunServer, ...]
     notes: tuple[str, ...] = ()
     replies: dict[str, RunReplies] = msgspec.field(default_factory=dict)
+    kept: dict[str, RunKept] = msgspec.field(default_factory=dict)
     daemon: bool = False
 
 
@@ -157,6 +165,7 @@ class RunFile:
             notes=proxy.config_notes,
             daemon=self._is_daemon,
             replies={name: RunReplies(each.count, each.size) for name, each in counted.replies.items()},
+            kept={name: RunKept(each.count, each.tokens) for name, each in counted.kept.items()},
         )
 
 

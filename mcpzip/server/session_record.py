@@ -129,7 +129,9 @@ class SessionRecord:
             message = _object(line)
             if message.get("method") == "notifications/initialized":
                 self._set(("notifications/initialized", None), line)
-            elif "id" in message and (setting := OpenRequest(message, line, 0).setting):
+            elif not {"id", "method"} <= message.keys():
+                continue
+            elif setting := OpenRequest(message, line, 0).setting:
                 self._set(setting, line)
 
     @property

@@ -16,11 +16,14 @@ PAY = {"name": "pay_invoice", "description": "Pay an <b>open</b> invoice"}
 
 def test_what_a_process_replied_is_measured(fake_mcp: Fake, tmp_path: Path) -> None:
     config = str(tmp_path / "config.json")
-    with serving(tmp_path, fake_mcp(name="shop", tools=[PAY])) as client:
+    log = {"name": "log", "result": {"text": "many words\n" * 9_000}}
+    with serving(tmp_path, fake_mcp(name="shop", tools=[PAY, log])) as client:
         client.search("pay")
         client.search("invoice")
         client.ask("tools/call", {"name": "describe_tool", "arguments": {"name": "shop__pay_invoice"}})
         client.execute("shop__pay_invoice")
+        handle = client.execute("shop__log").result["content"][-1]["name"]
+        client.execute(handle, {"head": 100})
 
         def told() -> dict[str, int] | None:
             so_far: dict[str, int] | None = json.loads(run("tokens", "--json", "--config", config).stdout)[
@@ -28,10 +31,19 @@ def test_what_a_process_replied_is_measured(fake_mcp: Fake, tmp_path: Path) -> N
             ]
             return so_far if so_far and so_far["descriptions"] else None
 
+        def kept() -> dict[str, int] | None:
+            found: dict[str, dict[str, int]] = json.loads(run("tokens", "--json", "--config", config).stdout)[
+                "kept"
+            ]
+            return found.get("shop__log")
+
         found = until(told)
         assert (found["processes"], found["searches"], found["descriptions"]) == (1, 2, 1)
         assert found["bytes"] > found["tokens"] > 30
         assert found["saved"] < 0, "one tool costs less than mcpzip"
+        counted = until(kept)
+        assert counted["results"] == 1
+        assert 10_000 < counted["tokens"] < 36_000
         assert "answered 2 searches and 1 description" in run("tokens", "--config", config).stdout.decode()
     assert json.loads(run("tokens", "--json", "--config", config).stdout)["so_far"] is None
 

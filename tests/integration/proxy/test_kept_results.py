@@ -21,6 +21,7 @@ from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.kept_results import Results
 from mcpzip.proxy.proxy import Proxy
+from mcpzip.proxy.statistics import Statistics
 from mcpzip.wire import Era, join_object, quote
 
 Fake = Callable[..., FakeServer]
@@ -230,7 +231,7 @@ def test_without_arguments_any_result_is_the_bytes_that_came(result: Json, ascii
     config = Config("/c.json", {}, results=ResultsConfig(500))
 
     async def whole() -> bytes | None:
-        results, client = Results(CurrentConfig(config)), Client(Era.LEGACY)
+        results, client = Results(CurrentConfig(config), Statistics()), Client(Era.LEGACY)
         shown = await results.shown(entry, raw, client, "execute_tool")
         if shown == raw:
             return raw

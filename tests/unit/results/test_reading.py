@@ -144,5 +144,5 @@ def test_all_characters_can_be_read_one_part_after_another(words: str, tokens: i
 
 
 def test_a_part_is_a_result_with_a_note() -> None:
-    result = json.loads(read_kept(LINES, {"lines": b'"3"'}, 1_000))
+    result = json.loads(read_kept(LINES, {"lines": b'"3"'}, 1_000).result)
     assert [block["text"] for block in result["content"]] == ["line 3", "Lines 3 to 3 of 100."]

@@ -21,9 +21,13 @@ VALUES = st.recursive(
 )
 
 
+def replied(raw: bytes) -> bytes:
+    return reply(raw, read_result(raw), 9_999, "r1-x", "mcpzip-result:r1-x", "execute_tool").result
+
+
 def shown(result: dict[str, Any]) -> dict[str, Any]:
     raw = json.dumps(result).encode()
-    return json.loads(reply(raw, read_result(raw), "r1-x", "mcpzip-result:r1-x", "execute_tool"))
+    return json.loads(replied(raw))
 
 
 def test_a_long_text_is_cut_and_all_else_stays() -> None:
@@ -77,7 +81,7 @@ def test_its_resource_is_the_whole_text() -> None:
 @given(VALUES)
 def test_a_reply_is_short_whatever_the_value_is(value: Any) -> None:
     raw = json.dumps({"content": [], "structuredContent": {"value": value}}).encode()
-    found = reply(raw, read_result(raw), "r1-x", "mcpzip-result:r1-x", "execute_tool")
+    found = replied(raw)
     assert len(json.loads(found)["content"][0]["text"]) < 12 * HEAD + 4_000
 
 
@@ -135,4 +139,4 @@ def test_a_result_with_lone_surrogates_is_read() -> None:
     raw = b'{"content":[{"type":"text","text":"a\\ud800"}],"structuredContent":{"k\\ud800":["\\udfff"]}}'
     document = read_result(raw)
     assert document.value == b'{"k\\ud800":["\\udfff"]}'
-    assert json.loads(reply(raw, document, "r1-x", "mcpzip-result:r1-x", "execute_tool"))
+    assert json.loads(replied(raw))

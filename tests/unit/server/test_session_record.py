@@ -6,7 +6,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from mcpzip.server import session_record
 from mcpzip.server.session_record import LOST, SessionRecord
@@ -206,6 +206,7 @@ def test_more_than_may_be_kept_is_answered_with_an_error(monkeypatch: pytest.Mon
 
 
 @given(st.binary(max_size=300))
+@example(b'{"id":0}')
 def test_nothing_raises(data: bytes) -> None:
     record = SessionRecord(data)
     record.client_sent(data + b"\n")
