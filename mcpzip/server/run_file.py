@@ -74,7 +74,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What the file says. host: the name of the machine (or container), whose process ids ``pid`` is one of.
     address: the URL with --http, else "". project: the project's file in use, or "". replies: of mcpzip's own
     tools, by name; empty where an older version wrote the file. kept: results, by tool. notes: sentences
-    about the config, such as an edit that was refused. daemon: whether it is the daemon. Times are Unix times.
+    about the config, such as an edit that was refused. daemon: whether it is the daemon. Times are Unix
+    times.
     """
 
     version: str
