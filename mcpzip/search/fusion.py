@@ -20,7 +20,8 @@ import msgspec
 from msgspec.structs import replace
 
 from mcpzip.search import keyword
-from mcpzip.search.index import Document, Index
+from mcpzip.search.documents import Document
+from mcpzip.search.index import Index
 from mcpzip.search.keyword import QueryTerms
 from mcpzip.search.query import Plan
 from mcpzip.search.signals import NO_SIGNALS, Signals

@@ -19,9 +19,11 @@ from msgspec.structs import replace
 from mcpzip.model.entry import Entry
 from mcpzip.model.limits import INDEXED_WORDS
 from mcpzip.search.analysis import Analysis, Analyzer
+from mcpzip.search.documents import PENDING, Document, Documents, Key
 from mcpzip.search.names import Names
 from mcpzip.search.postings import POSTING, Posting, Postings
 from mcpzip.search.semantic.vectors import Packed, Vectors
+from mcpzip.search.text_table import NumberByText
 from mcpzip.search.tokenizer import words
 from mcpzip.search.verbs import families, verbs
 from mcpzip.search.vocabulary import Vocabulary
@@ -30,12 +32,7 @@ CACHED_BITS = 256  # terms whose documents are cached as bits
 _ONE = ord("1")
 MAX_UNPACKED = 0.25  # share of the documents that may be removed or added before the index is compacted
 
-PENDING: Packed = b""
-"""The vector of a tool that is indexed by its words, and whose vector is computed later."""
 MAY_BE_PENDING = 0.25  # share of the tools whose vectors may be missing when those of the others are used
-
-Key = bytes
-"""Identifies a tool: a digest of its server and its JSON."""
 
 
 def key_of(entry: Entry) -> Key:
@@ -48,24 +45,6 @@ def name_only_key(key: Key) -> Key:
     return bytes((key[0] ^ 1,)) + key[1:]
 
 
-class Document(msgspec.Struct, frozen=True):
-    """A tool in an index.
-
-    name: with its server. name_terms: the distinct terms of the tool's own name, in order, stop words too.
-    verbs: the families of the name's verb. vector: its embedding, None if it has none, or `PENDING`.
-    rare_words: how many of its words are rare. name_only: whether only its name was indexed.
-    """
-
-    entry: Entry
-    name: str
-    key: Key
-    name_terms: tuple[int, ...]
-    verbs: int
-    vector: Packed | None
-    rare_words: int
-    name_only: bool
-
-
 class Index(msgspec.Struct, frozen=True, dict=True):
     """The tools of one catalog, searchable. Safe between threads.
 
@@ -74,10 +53,10 @@ class Index(msgspec.Struct, frozen=True, dict=True):
     the number of tools that have it. dimension: of the vectors, 0 where there are none.
     """
 
-    documents: Sequence[Document | None] = ()
+    documents: Documents = msgspec.field(default_factory=Documents)
     numbers: Mapping[Key, int] = {}
-    terms: Mapping[str, int] = {}
-    word_frequencies: Mapping[str, int] = {}
+    terms: dict[str, int] | NumberByText = {}
+    word_frequencies: dict[str, int] | NumberByText = {}
     names: Names = msgspec.field(default_factory=Names)
     postings: Postings = msgspec.field(default_factory=Postings)
     dimension: int = 0
@@ -125,7 +104,7 @@ class Index(msgspec.Struct, frozen=True, dict=True):
         """The same index with the vectors of ``most`` of the tools whose vectors are pending. stopped: as in
         `updated`.
         """
-        documents = list(self.documents)
+        documents = self.documents.copy()
         dimension = self.dimension
         for number in self.pending[:most]:
             if stopped():
@@ -140,11 +119,7 @@ class Index(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def pending(self) -> list[int]:
         """The documents whose vectors are pending."""
-        return [
-            number
-            for number, document in enumerate(self.documents)
-            if document is not None and document.vector == PENDING
-        ]
+        return self.documents.pending()
 
     @property
     def knows_meaning(self) -> bool:
@@ -154,18 +129,23 @@ class Index(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def name_only_counts(self) -> Counter[str]:
         """How many tools are indexed by name only, by server."""
-        return Counter(
-            document.entry.server for document in self.documents if document and document.name_only
-        )
+        return Counter(entry.server for entry in self.documents.name_only())
 
     @property
     def known_leaders(self) -> Mapping[Packed, Packed]:
         """The leader of the cluster of every vector, as far as known."""
         if "document_vectors" not in self.__dict__ or self.document_vectors is None:
             return self._known_leaders
-        documents, vectors = self.document_vectors
-        followers = [self.document(number).vector or b"" for number in documents]
-        return dict(zip(followers, map(vectors.leaders.__getitem__, vectors.followers), strict=False))
+        _, vectors = self.document_vectors
+        if vectors.exhaustive:
+            return {}
+        leaders = map(vectors.leaders.__getitem__, vectors.followers)
+        return dict(zip(vectors.packed(), leaders, strict=True))
+
+    def with_vectors_of_file(self, documents: Sequence[int], vectors: Vectors) -> "Index":
+        """This index, just read from a file, with its `document_vectors`, which were stored too."""
+        self.__dict__["document_vectors"] = documents, vectors  # in place of what the property would compute
+        return self
 
     def compacted(self) -> "Index":
         """The same tools in flat arrays: documents are renumbered, removed ones and unused terms left out."""
@@ -182,7 +162,7 @@ class Index(msgspec.Struct, frozen=True, dict=True):
                 replace(document, name_terms=tuple(term_ids[term] for term in document.name_terms))
             )
         return Index(
-            documents=documents,
+            documents=Documents(documents),
             numbers={document.key: number for number, document in enumerate(documents)},
             terms={term: number for number, term in enumerate(terms)},
             word_frequencies=self.word_frequencies,
@@ -277,19 +257,17 @@ class Index(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def sizes(self) -> Counter[tuple[str, bool]]:
         """The number of tools of each (server, read_only)."""
-        return Counter(
-            (document.entry.server, document.entry.read_only) for document in self.documents if document
-        )
+        return Counter((entry.server, entry.read_only) for _, entry in self.documents.entries())
 
     @cached_property
     def document_vectors(self) -> tuple[Sequence[int], Vectors] | None:
         """The documents that have a vector, and their vectors; None where none has."""
-        found = [number for number, document in enumerate(self.documents) if document and document.vector]
-        if not found:
+        vectors = self.documents.vectors()
+        if not vectors:
             return None
-        vectors = [vector for number in found if (vector := self.document(number).vector)]
+        found = list(vectors)
         numbers = range(len(found)) if found[-1] == len(found) - 1 else found
-        return numbers, Vectors(vectors, self.dimension, self._known_leaders)
+        return numbers, Vectors(list(vectors.values()), self.dimension, self._known_leaders)
 
     @cached_property
     def servers(self) -> frozenset[str]:
@@ -368,10 +346,10 @@ class _Builder:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._documents = list(index.documents)
+        self._documents = index.documents.copy()
         self._numbers = dict(index.numbers)
-        self._terms = dict(index.terms)
-        self._word_frequencies = Counter(index.word_frequencies)
+        self._terms = index.terms.copy()
+        self._word_frequencies = Counter(index.word_frequencies.copy())
         self._names = index.names.copy()
         self._postings: defaultdict[str, bytearray] = defaultdict(bytearray)
         self._removed = Counter(index._removed)

@@ -9,7 +9,9 @@ One more matching word never lowers it.
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
-from mcpzip.search.index import Document, Index
+from mcpzip.model.entry import Entry
+from mcpzip.search.documents import Document
+from mcpzip.search.index import Index
 from mcpzip.search.phrases import documents_with_phrase
 from mcpzip.search.query import Plan
 from mcpzip.search.verbs import contradict
@@ -132,7 +134,7 @@ def filtered_documents(index: Index, plan: Plan) -> frozenset[int] | None:
     )
     if not any(filters):
         return None
-    left = {number for number, document in enumerate(index.documents) if document and _passes(plan, document)}
+    left = {number for number, entry in index.documents.entries() if _passes(plan, entry)}
     for term in plan.excluded:
         left -= {number for number, _ in index.postings_of(term)}
     for phrase in plan.phrases:
@@ -140,8 +142,7 @@ def filtered_documents(index: Index, plan: Plan) -> frozenset[int] | None:
     return frozenset(left)
 
 
-def _passes(plan: Plan, document: Document) -> bool:
-    entry = document.entry
+def _passes(plan: Plan, entry: Entry) -> bool:
     return (plan.servers is None or entry.server in plan.servers) and (
         plan.read_only is None or entry.read_only is plan.read_only
     )

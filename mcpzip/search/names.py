@@ -4,16 +4,19 @@ The rule: names are compared by their words, with the server's name or without, 
 "user, get" are the same name. Only `Names.literal` compares characters.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from mcpzip.model.entry import Entry
 from mcpzip.model.limits import NAME_LIKE
+from mcpzip.search.text_table import NumbersByText
 from mcpzip.search.tokenizer import content_words, words
 
 Pairs = list[tuple[str, str]]
 """Words and terms, of `tokenizer.words`."""
 NameTable = dict[str, tuple[int, ...]]
 """Documents by name."""
+StoredNames = NumbersByText
+"""The same in the index file."""
 
 
 class Names:
@@ -21,31 +24,31 @@ class Names:
 
     __slots__ = ("_by_words", "_literal")
 
-    def __init__(self, entries: Iterable[Entry] = (), by_words: NameTable | None = None) -> None:
-        """entries: numbered in their order. by_words: the `table` of the same entries, where it is known."""
-        self._literal: NameTable = {}
-        self._by_words: NameTable = {} if by_words is None else by_words
-        for number, entry in enumerate(entries):
-            for key in (entry.tool, entry.name):
-                _add(self._literal, key, number)
+    def __init__(self, literal: StoredNames | None = None, by_words: StoredNames | None = None) -> None:
+        """literal, by_words: the tables of the same names, where these are stored; then nothing can be added
+        or removed.
+        """
+        self._literal: NameTable | StoredNames = {} if literal is None else literal
+        self._by_words: NameTable | StoredNames = {} if by_words is None else by_words
 
     @property
-    def table(self) -> NameTable:
-        """The documents by the words of their name. Must not be changed."""
-        return self._by_words
+    def tables(self) -> tuple[NameTable, NameTable]:
+        """The documents by their names, and by the words of these."""
+        return self._literal.copy(), self._by_words.copy()
 
     def copy(self) -> "Names":
         """A copy that can be changed."""
-        return self.renumbered(None)
-
-    def renumbered(self, numbers: Mapping[int, int] | None) -> "Names":
-        """The same names with new document numbers. numbers: new by old; None: unchanged."""
         names = Names()
-        for new, old in ((names._literal, self._literal), (names._by_words, self._by_words)):
-            if numbers is None:
-                new.update(old)
-            else:
-                new.update((key, tuple([numbers[n] for n in documents])) for key, documents in old.items())
+        names._literal, names._by_words = self.tables
+        return names
+
+    def renumbered(self, numbers: Mapping[int, int]) -> "Names":
+        """The same names with new document numbers. numbers: new by old."""
+        names = Names()
+        names._literal, names._by_words = (
+            {key: tuple([numbers[n] for n in documents]) for key, documents in table.items()}
+            for table in self.tables
+        )
         return names
 
     def add(self, number: int, entry: Entry, name_only: bool = False) -> None:
@@ -64,24 +67,23 @@ class Names:
 
     def literal(self, query: str) -> tuple[int, ...]:
         """The tools whose name is ``query``, character by character."""
-        return self._literal.get(query, ())
+        return self._literal.get(query) or ()
 
     def by_words(self, pairs: Pairs) -> tuple[int, ...]:
         """The tools whose name has the words of ``pairs`` and no others, in any order. Stop words are ignored
         unless there are no other words.
         """
-        return self._by_words.get(_key(pairs), ())
+        return self._by_words.get(_key(pairs)) or ()
 
     def _keys(self, entry: Entry) -> tuple[tuple[NameTable, str], ...]:
-        literal = ((self._literal, entry.tool), (self._literal, entry.name))
+        literal, by_words = self._literal, self._by_words
+        if not isinstance(literal, dict) or not isinstance(by_words, dict):
+            raise TypeError("names in a file can't be changed")
+        keys = ((literal, entry.tool), (literal, entry.name))
         if len(entry.tool) > NAME_LIKE:
-            return literal
+            return keys
         tool = words(entry.tool)
-        return (
-            *literal,
-            (self._by_words, _key(tool)),
-            (self._by_words, _key([*words(entry.server), *tool])),
-        )
+        return (*keys, (by_words, _key(tool)), (by_words, _key([*words(entry.server), *tool])))
 
 
 def _key(pairs: Pairs) -> str:

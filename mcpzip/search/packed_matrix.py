@@ -6,7 +6,7 @@ integer with a lane for each vector, so one multiplication and one addition comp
 the query has the same number are added first and multiplied once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import repeat
 from math import sqrt
@@ -56,9 +56,12 @@ class PackedMatrix:
 
     A column has lanes of half the quantization's width, in which some columns can be added; only their sums
     are split into the even and the odd vectors, with lanes of the whole width. So less memory is read.
+
+    columns: integers with a lane for each vector. inverse_norms: 1 divided by the norm of each vector; 0 for
+    a norm of 0.
     """
 
-    __slots__ = ("_columns", "_inverse_norms", "_mask", "_ones", "_quantization", "_size", "dimension")
+    __slots__ = ("_mask", "_ones", "_quantization", "_size", "columns", "dimension", "inverse_norms")
 
     def __init__(self, vectors: Sequence[bytes], dimension: int, quantization: Quantization) -> None:
         """vectors: a byte per dimension, of `quantize`.
@@ -67,19 +70,37 @@ class PackedMatrix:
         """
         if not 0 < dimension <= quantization.max_dimension or any(len(v) != dimension for v in vectors):
             raise ValueError(f"vectors have one dimension, at most {quantization.max_dimension:,}")
-        self.dimension, self._quantization, self._size = dimension, quantization, len(vectors)
-        lane, half, pairs = quantization.lane, quantization.lane // 2, (len(vectors) + 1) // 2
+        flat = b"".join(vectors)
+        columns = (flat[column::dimension] for column in range(dimension))
+        self._set(columns, [_inverse_norm(vector, quantization) for vector in vectors], quantization)
+
+    @classmethod
+    def of_columns(
+        cls, columns: Iterable[bytes], inverse_norms: Sequence[float], quantization: Quantization
+    ) -> "PackedMatrix":
+        """The matrix with these ``columns``, a byte per vector. inverse_norms: of the vectors, as the matrix
+        that was made of the vectors has them.
+        """
+        matrix = cls.__new__(cls)
+        matrix._set(columns, inverse_norms, quantization)
+        return matrix
+
+    def _set(
+        self, columns: Iterable[bytes], inverse_norms: Sequence[float], quantization: Quantization
+    ) -> None:
+        self._quantization, self._size = quantization, len(inverse_norms)
+        lane, half, pairs = quantization.lane, quantization.lane // 2, (self._size + 1) // 2
         self._ones = int.from_bytes(b"\1".ljust(lane, b"\0") * pairs, "little")
         self._mask = int.from_bytes((b"\xff" * half).ljust(lane, b"\0") * pairs, "little")
-        flat = b"".join(vectors)
-        self._columns: list[int] = []
-        for column in range(dimension):
-            lanes: bytes | bytearray = flat[column::dimension]
+        self.columns: list[int] = []
+        for column in columns:
+            lanes: bytes | bytearray = column
             if half > 1:
                 lanes = bytearray(half * self._size)
-                lanes[::half] = flat[column::dimension]
-            self._columns.append(int.from_bytes(lanes, "little"))
-        self._inverse_norms = [_inverse_norm(vector, quantization) for vector in vectors]
+                lanes[::half] = column
+            self.columns.append(int.from_bytes(lanes, "little"))
+        self.dimension = len(self.columns)
+        self.inverse_norms = list(inverse_norms)
 
     def __len__(self) -> int:
         return self._size
@@ -96,7 +117,7 @@ class PackedMatrix:
         quantization = self._quantization
         zero = quantization.zero_point
         columns: list[list[int]] = [[] for _ in range(2 * zero)]
-        for number, column in zip(query, self._columns, strict=True):
+        for number, column in zip(query, self.columns, strict=True):
             columns[number].append(column)
         columns[zero].clear()  # a fifth of INT4 numbers are zero
         products = [0] * (self._size + self._size % 2)
@@ -112,7 +133,7 @@ class PackedMatrix:
                 lanes += level * (sums[zero + level][parity] - sums[zero - level][parity])
             lanes ^= bias * self._ones  # from biased to two's complement
             products[parity::2] = unpack(form, lanes.to_bytes(lane * pairs, "little"))
-        return list(map(mul, products, self._inverse_norms)), _inverse_norm(query, quantization)
+        return list(map(mul, products, self.inverse_norms)), _inverse_norm(query, quantization)
 
     def _sums(self, columns: Sequence[int]) -> tuple[int, int]:
         """The sums of ``columns``: for the vectors with an even position, and for the others."""

@@ -6,7 +6,8 @@ leaders, and only the nearest clusters are searched (cluster pruning: Manning, R
 "Introduction to Information Retrieval", 7.1.6).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from heapq import nlargest
 from math import isqrt
@@ -45,10 +46,67 @@ def unpacked(vector: Packed) -> bytes:
     return bytes(numbers)
 
 
+class Cluster:
+    """Vectors that are searched together.
+
+    members: the position of each among all vectors, ascending.
+    """
+
+    __slots__ = ("_columns", "_inverse_norms", "_matrix", "members")
+
+    def __init__(
+        self, members: Sequence[int], columns: bytes | memoryview, inverse_norms: Sequence[float]
+    ) -> None:
+        """columns: the `columns` of these vectors. inverse_norms: of `PackedMatrix`. The matrix is made of
+        them when it is first searched. Raises ValueError where the lengths don't fit.
+        """
+        if len(inverse_norms) != len(members) or (len(columns) % len(members) if members else len(columns)):
+            raise ValueError("a cluster with another number of vectors than of members")
+        self.members = members
+        self._columns, self._inverse_norms = columns, inverse_norms
+        self._matrix: PackedMatrix | None = None
+
+    @classmethod
+    def of(cls, members: Sequence[int], vectors: Sequence[Packed], dimension: int) -> "Cluster":
+        """The cluster of ``vectors``, those of the ``members``, which have this dimension."""
+        cluster = cls((), b"", ())
+        cluster.members, cluster._matrix = members, _matrix(vectors, dimension)
+        return cluster
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def vector(self, row: int) -> Packed:
+        """The vector of the member at ``row``."""
+        return bytes((self._columns or self.columns)[row :: len(self)])
+
+    @property
+    def matrix(self) -> PackedMatrix:
+        """The vectors as a matrix."""
+        if self._matrix is None:
+            self._matrix = PackedMatrix.of_columns(self._unpacked_columns(), self._inverse_norms, INT4)
+        return self._matrix
+
+    @property
+    def columns(self) -> bytes:
+        """The first bytes of all members, then their second bytes, and so on."""
+        numbers = self.matrix.columns
+        pairs = zip(numbers[::2], numbers[1::2], strict=True)
+        return b"".join([(low | high << 4).to_bytes(len(self), "little") for low, high in pairs])
+
+    def _unpacked_columns(self) -> Iterator[bytes]:
+        size = len(self)
+        for start in range(0, len(self._columns), size or 1):
+            column = bytes(self._columns[start : start + size])
+            yield column.translate(LOW)
+            yield column.translate(HIGH)
+
+
 class Vectors:
     """Vectors of one dimension. Immutable; safe between threads.
 
-    leaders: of the clusters; none where there are no clusters. followers: the number of each vector's leader.
+    clusters: one of all vectors where `exhaustive`. leaders: of the clusters; none where there is one.
+    followers: the number of each vector's leader; none where there are no leaders.
     """
 
     def __init__(
@@ -60,13 +118,43 @@ class Vectors:
         if dimension % 2 or dimension > INT4.max_dimension:
             raise ValueError(f"vectors have an even number of dimensions, at most {INT4.max_dimension}")
         self.leaders: list[Packed] = []
-        self.followers: list[int] = []
-        self._clusters: list[tuple[list[int], PackedMatrix]] = []
+        self.followers: Sequence[int] = ()
+        self.clusters: list[Cluster] = []
         self._leader_matrix: PackedMatrix | None = None
         if len(vectors) <= MAX_EXHAUSTIVE:
-            self._clusters.append((list(range(len(vectors))), _matrix(vectors, dimension)))
+            self.clusters.append(Cluster.of(range(len(vectors)), vectors, dimension))
         else:
             self._cluster(vectors, dimension, known or {})
+
+    @classmethod
+    def of_clusters(
+        cls, clusters: list[Cluster], leaders: list[Packed], followers: Sequence[int], dimension: int
+    ) -> "Vectors":
+        """The vectors with these clusters, leaders and followers. Raises ValueError as the constructor."""
+        vectors = cls((), dimension)
+        vectors.clusters, vectors.leaders, vectors.followers = clusters, leaders, followers
+        if leaders:
+            vectors._leader_matrix = _matrix(leaders, dimension)
+        return vectors
+
+    def __len__(self) -> int:
+        return sum(map(len, self.clusters))
+
+    def vector(self, position: int) -> Packed:
+        """The vector at ``position``."""
+        if self.exhaustive:
+            return self.clusters[0].vector(position)
+        cluster = self.clusters[self.followers[position]]
+        return cluster.vector(bisect_left(cluster.members, position))
+
+    def packed(self) -> list[Packed]:
+        """All vectors, in their order."""
+        found: list[Packed] = [b""] * len(self)
+        for cluster in self.clusters:
+            columns = cluster.columns
+            for row, position in enumerate(cluster.members):
+                found[position] = columns[row :: len(cluster)]
+        return found
 
     def cosines(self, query: Sequence[float], documents: Sequence[int]) -> Similarities:
         """The cosines of ``query`` with all vectors, or those of the nearest clusters (see `exhaustive`).
@@ -75,16 +163,17 @@ class Vectors:
         """
         numbers = quantize_int4(query)
         if self._leader_matrix is None:
-            return Similarities(documents, *self._clusters[0][1].scaled_cosines(numbers))
+            return Similarities(documents, *self.clusters[0].matrix.scaled_cosines(numbers))
         near = self._leader_matrix.cosines(numbers)
         probed = nlargest(max(1, int(PROBED * len(near))), range(len(near)), key=near.__getitem__)
         found: list[int] = []
         values: list[float] = []
         scale = 0.0
-        for cluster in probed:
-            members, matrix = self._clusters[cluster]
+        for number in probed:
+            cluster = self.clusters[number]
+            members = cluster.members
             found += members if documents == range(len(documents)) else [documents[i] for i in members]
-            some, scale = matrix.scaled_cosines(numbers)
+            some, scale = cluster.matrix.scaled_cosines(numbers)
             values += some
         return Similarities(found, values, scale)
 
@@ -104,14 +193,16 @@ class Vectors:
         if not leader_numbers.keys() <= set(known.values()):
             known = {}
         members: list[list[int]] = [[] for _ in self.leaders]
+        followers: list[int] = []
         for i, vector in enumerate(vectors):
             leader = leader_numbers.get(known.get(vector, b""))
             if leader is None:
                 near = self._leader_matrix.cosines(unpacked(vector))
                 leader = near.index(max(near))
-            self.followers.append(leader)
+            followers.append(leader)
             members[leader].append(i)
-        self._clusters = [(those, _matrix([vectors[i] for i in those], dimension)) for those in members]
+        self.followers = followers
+        self.clusters = [Cluster.of(those, [vectors[i] for i in those], dimension) for those in members]
 
 
 def leaders_of(vectors: Iterable[Packed]) -> list[Packed]:

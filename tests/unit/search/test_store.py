@@ -77,6 +77,36 @@ def test_one_kept_with_other_vectors_is_not_used(directory: Path, tmp_path: Path
     assert len(from_bytes(kept, SOME, new)) == len(from_bytes(kept, SOME, None)) == 0
 
 
+@pytest.mark.parametrize("exhaustive", [30, 8])
+def test_vectors_and_their_clusters_are_kept(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, exhaustive: int
+) -> None:
+    monkeypatch.setattr("mcpzip.search.semantic.vectors.MAX_EXHAUSTIVE", exhaustive)
+    table = table_of(directory, scattered([*SPELLED, *(f"river {number}" for number in range(30)), "forest"]))
+    nameless = tool("s", "0x", "")  # without a vector
+    made = [*SOME, nameless]
+    before = searcher(*made, table=table)
+    kept = before.to_bytes()
+    after = Searcher(table)
+    assert not after.index(made, "1", kept)
+    index = after._catalog.index
+    assert index.document_vectors is not None
+    assert index.document_vectors[1].exhaustive == (exhaustive == 30)
+    same_answers(after, before, "river 7 forest", "valley")
+    assert after.to_bytes() == kept
+    after.index(made[5:], "2")
+    same_answers(after, searcher(*made[5:], table=table), "river 7 forest", "valley")
+
+
+def test_a_document_is_decoded_when_it_is_asked_for() -> None:
+    made = Searcher()
+    made.index(SOME, "1", SAVED)
+    documents = made._catalog.index.documents
+    assert not documents._cache
+    assert made.search("river 7", 1).hits[0].entry.tool == "river_7"
+    assert 0 < len(documents._cache) <= len(SOME)
+
+
 SAVED = searcher(*SOME).to_bytes()
 damages = (
     st.builds(lambda size: SAVED[:size], st.integers(0, len(SAVED) - 1))
