@@ -211,8 +211,9 @@ class Catalog:
 
     @cached_property
     def _by_name(self) -> dict[str, Entry]:
-        every = [(entry.name, entry) for record in self.servers.values() for entry in record.entries]
-        return dict(sorted(every, key=lambda pair: pair[0]))
+        every = [entry for record in self.servers.values() for entry in record.entries]
+        by_name = dict(zip([f"{entry.server}__{entry.tool}" for entry in every], every, strict=True))
+        return {name: by_name[name] for name in sorted(by_name)}
 
     @cached_property
     def _names(self) -> NameIndex:
@@ -265,7 +266,7 @@ def _with_known_tools(record: ServerRecord, before: ServerRecord) -> ServerRecor
         return replace(record, entries=before.entries)
     known = {entry.tool: entry for entry in before.entries}
     entries = Parts(
-        same if (same := known.get(entry.tool)) is not None and same.raw == entry.raw else entry
+        same if (same := known.get(entry.tool)) is not None and same == entry else entry
         for entry in record.entries
     )
     entries.digest = digest_of_tools(record.entries)

@@ -20,9 +20,12 @@ The snapshot of the original mcpzip, an array of tools, can be read too.
 
 import os
 import re
+from collections.abc import Mapping
 
 import msgspec
+from msgspec.structs import replace
 
+from mcpzip.catalog import tool_table
 from mcpzip.catalog.catalog import RECONFIGURED, Catalog, ServerRecord
 from mcpzip.catalog.list_checks import Problems, checked_object, checked_offers
 from mcpzip.catalog.parts import Parts
@@ -34,7 +37,8 @@ from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.names import server_name_problem
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE
 from mcpzip.system.formats import Format, Head, UnusableError
-from mcpzip.system.state_files import first_bytes, read_state, write_state
+from mcpzip.system.state_file import StateFile, map_state
+from mcpzip.system.state_files import first_bytes, write_state
 
 FORMAT = Format("mcpzip-snapshot", 1, "a snapshot")
 Loaded = tuple[Catalog, tuple[str, ...]]
@@ -93,13 +97,17 @@ def load(path: str, config_path: str) -> Loaded:
     the catalog is empty, without a warning.
     """
     try:
-        data = read_state(path, limits.SNAPSHOT)
+        file = StateFile(path, limits.SNAPSHOT)
+        found = _by_table(path, file, config_path)
+        data = b"" if found else file.whole()
     except FileNotFoundError:
         return Catalog(), ()
     except OSError as error:
         return _unusable(path, f"can't be read ({error.strerror or error})")
     try:
-        return _original(path, data) if data.lstrip()[:1] == b"[" else _ours(path, data, config_path)
+        return found or (
+            _original(path, data) if data.lstrip()[:1] == b"[" else _ours(path, data, config_path)
+        )
     except UnusableError as error:
         return _unusable(path, str(error))
 
@@ -121,13 +129,16 @@ def save(path: str, config_path: str, catalog: Catalog) -> tuple[str, ...]:
     for each server stored without its lists.
     """
     warnings: list[str] = []
-    servers = _within_limits(path, catalog, len(_storable(config_path).encode()), warnings)
-    snapshot = _Written(FORMAT.name, FORMAT.version, _storable(config_path), servers)
+    config = _storable(config_path)
+    servers = _within_limits(path, catalog, len(config.encode()), warnings)
+    texts = {name: msgspec.Raw(server.text) for name, server in servers.items()}
+    data = msgspec.json.encode(_Written(FORMAT.name, FORMAT.version, config, texts))
     try:
         if _is_newer(path):
             os.replace(path, f"{path}.bak")
             warnings.append(f"{path} was written by a newer version of mcpzip; it is kept as {path}.bak.")
-        write_state(path, msgspec.json.encode(snapshot), limits.SNAPSHOT)
+        write_state(path, data, limits.SNAPSHOT)
+        _write_table(path, data, config, servers)
     except OSError as error:
         warnings.append(
             f"{path} can't be written ({error.strerror or error}); make room or set its rights, "
@@ -140,41 +151,77 @@ _ROOM = 1_024
 """Bytes of the file around the servers, without the config's path: more than enough."""
 
 
-def _within_limits(
-    path: str, catalog: Catalog, path_bytes: int, warnings: list[str]
-) -> dict[str, msgspec.Raw]:
-    """The servers as JSON texts. Servers over their limit, and the largest ones until the rest is within the
-    limit of the file, are without their lists. path_bytes: bytes of the config's path.
+class _Text(msgspec.Struct, frozen=True):
+    """A server in the file: its JSON text, which has the tools ``entries``, and the record without these."""
+
+    text: bytes
+    entries: tuple[Entry, ...]
+    record: _Server
+
+    @classmethod
+    def of(cls, record: _Server, entries: tuple[Entry, ...] = ()) -> "_Text":
+        tools = [msgspec.Raw(entry.raw) for entry in entries]
+        return cls(msgspec.json.encode(replace(record, tools=tools)), entries, record)
+
+
+def _within_limits(path: str, catalog: Catalog, path_bytes: int, warnings: list[str]) -> dict[str, _Text]:
+    """The servers as they are written. Servers over their limit, and the largest ones until the rest is
+    within the limit of the file, are without their lists. path_bytes: bytes of the config's path.
     """
-    texts: dict[str, msgspec.Raw] = {}
+    texts: dict[str, _Text] = {}
     sizes: dict[str, int] = {}
     for name, record in catalog.servers.items():
-        text = msgspec.json.encode(_stored(record))
-        sizes[name] = len(text)
-        if len(text) > limits.SNAPSHOT_SERVER:
-            text = _without_lists(path, record, len(text), warnings)
-        texts[name] = msgspec.Raw(text)
+        texts[name] = _Text.of(_stored(record), record.entries)
+        sizes[name] = len(texts[name].text)
+        if sizes[name] > limits.SNAPSHOT_SERVER:
+            texts[name] = _without_lists(path, record, sizes[name], warnings)
     # Escaping can make a path six times as long; a server's name has no characters to escape.
-    total = _ROOM + 6 * path_bytes + sum(len(name) + len(text) + 4 for name, text in texts.items())
-    for name in sorted(texts, key=lambda name: (-len(texts[name]), name)):
+    total = _ROOM + 6 * path_bytes + sum(len(name) + len(each.text) + 4 for name, each in texts.items())
+    for name in sorted(texts, key=lambda name: (-len(texts[name].text), name)):
         if total <= limits.SNAPSHOT:
             break
-        smaller = msgspec.Raw(_without_lists(path, catalog.servers[name], sizes[name], warnings))
-        total -= len(texts[name]) - len(smaller)
+        smaller = _without_lists(path, catalog.servers[name], sizes[name], warnings)
+        total -= len(texts[name].text) - len(smaller.text)
         texts[name] = smaller
     return texts
 
 
-def _without_lists(path: str, record: ServerRecord, size: int, warnings: list[str]) -> bytes:
-    """The JSON text of ``record`` as if it had never been listed. Adds a warning."""
+def _without_lists(path: str, record: ServerRecord, size: int, warnings: list[str]) -> _Text:
+    """``record`` as if it had never been listed. Adds a warning."""
     why = f"its lists take {size:,} bytes, too many to be stored between runs"
     warnings.append(
         f"{path}: the lists of {record.name!r} are not stored: {why}. After each start its tools are missing "
         "until it is listed."
     )
-    return msgspec.json.encode(
-        _Server([], error=why, protocol=record.protocol, fingerprint=record.fingerprint)
-    )
+    return _Text.of(_Server([], error=why, protocol=record.protocol, fingerprint=record.fingerprint))
+
+
+def _write_table(path: str, data: bytes, config: str, servers: Mapping[str, _Text]) -> None:
+    """Writes the table of the snapshot ``data``. Without it the next start only takes longer."""
+    written: dict[str, tool_table.WrittenServer] = {}
+    end = len(data) - len(b"}}") - sum(len(name) + len(each.text) + 4 for name, each in servers.items()) + 1
+    for name, each in servers.items():
+        start = end + len(name) + len('"":')
+        end = start + len(each.text) + 1  # a comma
+        if data[start : end - 1] != each.text:
+            return  # a server's name was escaped, which none needs
+        record = msgspec.json.encode(each.record)
+        written[name] = tool_table.WrittenServer(record, each.entries, start + len(b'{"tools":['))
+    try:
+        write_state(tool_table.path_of(path), tool_table.to_bytes(data, config, written))
+    except (OSError, ValueError):
+        pass
+
+
+def _by_table(path: str, file: StateFile, config_path: str) -> Loaded | None:
+    """What is in the snapshot ``file``, by its table; None where there is none for it."""
+    try:
+        table = map_state(tool_table.path_of(path), limits.SNAPSHOT)
+        found = tool_table.from_bytes(table, file, _storable(config_path))
+        records = {name: msgspec.json.decode(record, type=_Server) for name, (record, _) in found.items()}
+    except (OSError, ValueError, msgspec.MsgspecError):
+        return None
+    return _catalog(path, records, {name: entries for name, (_, entries) in found.items()})
 
 
 def _ours(path: str, data: bytes, config_path: str) -> Loaded:
@@ -192,7 +239,10 @@ def _original(path: str, data: bytes) -> Loaded:
     return _catalog(path, servers)
 
 
-def _catalog(path: str, servers: dict[str, _Server]) -> Loaded:
+def _catalog(
+    path: str, servers: Mapping[str, _Server], tools: Mapping[str, Parts[Entry]] | None = None
+) -> Loaded:
+    """The catalog of ``servers``. tools: of each; None: those of the servers are to be checked."""
     warnings: list[str] = []
     records: dict[str, ServerRecord] = {}
     for name, server in servers.items():
@@ -215,7 +265,7 @@ def _catalog(path: str, servers: dict[str, _Server]) -> Loaded:
         )
         records[name] = ServerRecord(
             name=name,
-            entries=_entries(name, server.tools, problems),
+            entries=_entries(name, server.tools, problems) if tools is None else tools[name],
             fetched_at=server.fetched_at,
             error=server.error,
             stale_since=server.stale_since,
@@ -249,8 +299,9 @@ def _entries(server: str, tools: list[msgspec.Raw], problems: Problems) -> tuple
 
 
 def _stored(record: ServerRecord) -> _Server:
+    """``record`` as it is stored, without its tools."""
     return _Server(
-        tools=[msgspec.Raw(entry.raw) for entry in record.entries],
+        tools=[],
         fetched_at=record.fetched_at,
         error=None if record.error is None else _storable(record.error),
         stale_since=record.stale_since,

@@ -2,11 +2,11 @@
 
 ``raw`` is the JSON text of the tool as the server sent it, and is never changed; the other fields are read
 from it. A field of the wrong type counts as missing, so that a server's mistake in a description doesn't cost
-it the tool.
+it the tool. The text of a tool in a file stays there until it is asked for.
 """
 
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import cast
 
 import msgspec
 
@@ -16,41 +16,72 @@ from mcpzip.model.names import join
 
 JsonObject = dict[str, object]
 
+_UNREADABLE = (OSError, msgspec.DecodeError, UnicodeDecodeError)
 
-class Entry(msgspec.Struct, frozen=True, eq=False):
-    """A tool in the catalog. Two are equal if `server` and `raw` are, because the rest is read from them.
+
+class StoredTexts(msgspec.Struct, frozen=True):
+    """The texts of tools in a file.
+
+    read: the bytes of the file between two places; raises OSError. starts, ends: of each text, by number.
+    """
+
+    read: Callable[[int, int], bytes]
+    starts: Sequence[int]
+    ends: Sequence[int]
+
+    def text(self, number: int) -> bytes:
+        return self.read(self.starts[number], self.ends[number])
+
+
+class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """A tool in the catalog. Two are equal if their digests are, because the rest is read from the same.
 
     server, tool: the names of the server and of the tool there.
-    raw: the tool object as JSON text, as received.
-    title, description: "" if missing.
     read_only, idempotent: the hints of `ToolAnnotations`; False if missing. Only with one of them may a call
         be sent twice.
+    digest: `tool_digest` of the server's name and of `raw`.
     """
 
     server: str
     tool: str
-    raw: bytes
-    title: str
-    description: str
     read_only: bool
     idempotent: bool
-    _digest: bytes = b""
+    digest: bytes
+    _source: bytes | StoredTexts  # of `raw`
+    _number: int = 0  # in a `StoredTexts`
+    _texts: tuple[str, str] | None = None
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Entry):
-            return NotImplemented
-        return self is other or (self.raw == other.raw and self.server == other.server)
+        return isinstance(other, Entry) and self.digest == other.digest
 
     def __hash__(self) -> int:
-        return hash((self.server, self.raw))
+        return hash(self.digest)
 
     @property
-    def digest(self) -> bytes:
-        """A digest (16 bytes) of the server's name and of `raw`, computed when it is first asked for."""
-        if not self._digest:
-            digest = blake2b(b"%b\0%b" % (self.server.encode(), self.raw), digest_size=16).digest()
-            msgspec.structs.force_setattr(self, "_digest", digest)
-        return self._digest
+    def raw(self) -> bytes:
+        """The tool object as JSON text, as received. Raises OSError if it is in a file that can't be read."""
+        source = self._source
+        return source if isinstance(source, bytes) else source.text(self._number)
+
+    @property
+    def title(self) -> str:
+        """It is "" if missing."""
+        return self._title_and_description()[0]
+
+    @property
+    def description(self) -> str:
+        """It is "" if missing."""
+        return self._title_and_description()[1]
+
+    def _title_and_description(self) -> tuple[str, str]:
+        texts = self._texts
+        if texts is None:
+            try:
+                texts = _DESCRIBED.decode(self.raw).title_and_description
+            except _UNREADABLE:
+                return "", ""
+            msgspec.structs.force_setattr(self, "_texts", texts)
+        return texts
 
     @property
     def name(self) -> str:
@@ -84,20 +115,48 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         return cls(
             server=server,
             tool=name,
-            raw=raw,
-            title=_text(tool.get("title")) or _text(hints.get("title")),
-            description=_text(tool.get("description")),
             read_only=hints.get("readOnlyHint") is True,
             idempotent=hints.get("idempotentHint") is True,
+            digest=tool_digest(server, raw),
+            _source=raw,
+            _texts=_Described(
+                tool.get("title"), tool.get("description"), tool.get("annotations")
+            ).title_and_description,
         )
 
     def definition(self) -> JsonObject:
-        """The decoded tool object. It is not cached, because it is large and rarely needed."""
-        return cast(JsonObject, msgspec.json.decode(self.raw))
+        """The decoded tool object. It is not cached, because it is large and rarely needed. It is empty if
+        the file with its text was damaged or can't be read any more.
+        """
+        try:
+            return _object(msgspec.json.decode(self.raw))
+        except _UNREADABLE:
+            return {}
 
     def input_schema(self) -> JsonObject:
         """The decoded ``inputSchema``; ``{}`` if it is missing or not a JSON object."""
         return _object(self.definition().get("inputSchema"))
+
+
+def tool_digest(server: str, raw: bytes) -> bytes:
+    """A digest (16 bytes) of the server's name and of the JSON text of its tool."""
+    return blake2b(b"%b\0%b" % (server.encode(), raw), digest_size=16).digest()
+
+
+class _Described(msgspec.Struct):
+    """The members of a tool that describe it, of any type."""
+
+    title: object = None
+    description: object = None
+    annotations: object = None
+
+    @property
+    def title_and_description(self) -> tuple[str, str]:
+        title = _text(self.title) or _text(_object(self.annotations).get("title"))
+        return title, _text(self.description)
+
+
+_DESCRIBED = msgspec.json.Decoder(_Described)
 
 
 def _text(value: object) -> str:

@@ -22,7 +22,8 @@ from mcpzip.proxy.exposure import Exposure
 from mcpzip.proxy.notifier import PROMPTS, RESOURCES, TOOLS
 from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.files import remove_drafts
-from mcpzip.system.state_files import read_state, write_state
+from mcpzip.system.state_file import map_state, release
+from mcpzip.system.state_files import write_state
 from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
@@ -186,10 +187,11 @@ class CatalogState:
 
             searcher = new_searcher(self._config.search, lambda warning: self._warn_once([warning]))
             try:
-                kept = read_state(paths.index_path(self._config.state_path), limits.INDEX)
+                kept = map_state(paths.index_path(self._config.state_path), limits.INDEX)
             except OSError:
-                kept = b""
+                kept = memoryview(b"")
             searcher.load(kept, (*visible.entries, *ADMIN_TOOLS))
+            release(kept)  # all of it was read for its checksum
         part = self._part_of(visible, searcher)
         changed = searcher.index(
             (*part.entries, *ADMIN_TOOLS), part.version, stopped=self._stopping.is_set, words_first=True

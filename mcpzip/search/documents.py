@@ -24,8 +24,9 @@ class Document(msgspec.Struct, frozen=True):
     """A tool in an index.
 
     name: with its server. name_terms: the distinct terms of the tool's own name, in order, stop words too.
-    verbs: the families of the name's verb. vector: its embedding, None if it has none, or `PENDING`.
-    rare_words: how many of its words are rare. name_only: whether only its name was indexed.
+    verbs: the families of the name's verb. vector: its embedding, None if it has none, or `PENDING`; that of
+    a document of the index file has `Documents.vector` alone. rare_words: how many of its words are rare.
+    name_only: whether only its name was indexed.
     """
 
     entry: Entry
@@ -100,6 +101,13 @@ class Documents:
         """Add ``document`` under the next number."""
         self._added.append(document)
 
+    def vector(self, number: int) -> Packed | None:
+        """The vector of the document with this number, which is not removed."""
+        if number < len(self._stored.entries) and number not in self._changed:
+            return self._stored.vector(number)
+        document = self[number]
+        return document.vector if document else None
+
     def copy(self) -> "Documents":
         """A copy that can be changed."""
         copied = Documents(stored=self._stored)
@@ -125,16 +133,9 @@ class Documents:
     def vectors(self) -> dict[int, Packed]:
         """The vectors of the documents that have one, numbers ascending."""
         found: dict[int, Packed] = {}
-        for number in range(len(self._stored.entries)):
-            if number not in self._changed:
-                vector = self._stored.vector(number)
-            else:
-                vector = document.vector if (document := self._changed[number]) else None
-            if vector:
+        for number in range(len(self)):
+            if vector := self.vector(number):
                 found[number] = vector
-        for number, document in enumerate(self._added, len(self._stored.entries)):
-            if document and document.vector:
-                found[number] = document.vector
         return found
 
     def name_only(self) -> Iterator[Entry]:

@@ -69,11 +69,9 @@ class Index(msgspec.Struct, frozen=True, dict=True):
 
     def not_indexed(self, entries: Iterable[Entry]) -> list[Entry]:
         """Those of ``entries`` that are not in the index, not even by name only."""
-        return [
-            entry
-            for entry in entries
-            if (key := key_of(entry)) not in self.numbers and name_only_key(key) not in self.numbers
-        ]
+        numbers = self.numbers
+        new = [entry for entry in entries if entry.digest not in numbers]
+        return [entry for entry in new if name_only_key(key_of(entry)) not in numbers]
 
     def updated(
         self,
@@ -86,7 +84,7 @@ class Index(msgspec.Struct, frozen=True, dict=True):
         """The index of exactly ``entries``. stopped: called before each; True cancels the update, and this
         index is returned. with_vectors: False leaves the vectors of new tools `PENDING`.
         """
-        by_key = {key_of(entry): entry for entry in entries}
+        by_key = {entry.digest: entry for entry in entries}
         if by_key.keys() == self.numbers.keys() and not self.name_only_counts:
             return self
         wanted = sorted(by_key.items(), key=lambda pair: (pair[1].server, pair[1].tool, pair[0]))
@@ -158,9 +156,8 @@ class Index(msgspec.Struct, frozen=True, dict=True):
         documents = []
         for old in kept:
             document = self.document(old)
-            documents.append(
-                replace(document, name_terms=tuple(term_ids[term] for term in document.name_terms))
-            )
+            name_terms = tuple(term_ids[term] for term in document.name_terms)
+            documents.append(replace(document, name_terms=name_terms, vector=self.documents.vector(old)))
         return Index(
             documents=Documents(documents),
             numbers={document.key: number for number, document in enumerate(documents)},

@@ -128,8 +128,10 @@ class Searcher:
         self._analyzer = Analyzer(ToolEmbedder(table) if table else None)
         self._catalog = _Catalog(Index(), "", QueryCache())
 
-    def load(self, saved: bytes, entries: Iterable[Entry]) -> None:
-        """Start with the index in ``saved`` (`to_bytes`), if it is valid and has no tools but ``entries``."""
+    def load(self, saved: bytes | memoryview, entries: Iterable[Entry]) -> None:
+        """Start with the index in ``saved`` (`to_bytes`), if it is valid and has no tools but ``entries``.
+        The index refers to ``saved``.
+        """
         index = store.from_bytes(saved, entries, self._table) if saved else Index()
         self._catalog = _Catalog(index, "", QueryCache())
 
@@ -145,7 +147,7 @@ class Searcher:
         self,
         entries: Iterable[Entry],
         version: str,
-        saved: bytes = b"",
+        saved: bytes | memoryview = b"",
         stopped: Callable[[], bool] = lambda: False,
         *,
         words_first: bool = False,
@@ -328,7 +330,7 @@ class Searcher:
         packed_query = packed(query)
 
         def missing(number: int) -> float:
-            vector = index.document(number).vector
+            vector = index.documents.vector(number)
             return cosine(vector, packed_query) if vector else 0.0
 
         return replace(scores, missing=missing)
@@ -360,6 +362,7 @@ class _Distinct(msgspec.Struct):
 
     query: _RankedQuery
     ranked: RankedDocument
+    entry: Entry
     also: list[str]
 
 
@@ -370,19 +373,19 @@ def _distinct(
     several. The same tool on several servers is one entry, that of the best.
     """
     found: list[_Distinct] = []
-    known: dict[tuple[str, str, str], _Distinct] = {}
+    known: dict[tuple[str, str], list[_Distinct]] = {}
     order = _in_turn(whole, needs) if needs else ((whole, ranked) for ranked in whole.ranking.documents)
     for query, ranked in order:
         if len(found) > limit + DUPLICATE_WINDOW:
             break
         entry = index.document(ranked.document).entry
-        same = known.get((entry.tool, entry.description, query.text))
-        if same is not None and _same_schema(index.document(same.ranked.document).entry, entry):
+        namesakes = known.setdefault((entry.tool, query.text), [])
+        same = next((one for one in namesakes if _same_description(one.entry, entry)), None)
+        if same is not None and _same_schema(same.entry, entry):
             same.also.append(entry.name)
             continue
-        found.append(_Distinct(query, ranked, []))
-        if entry.description:
-            known.setdefault((entry.tool, entry.description, query.text), found[-1])
+        found.append(_Distinct(query, ranked, entry, []))
+        namesakes.append(found[-1])
     return found
 
 
@@ -448,6 +451,11 @@ def _hit(index: Index, signals: Signals, distinct: _Distinct, need: str) -> Hit:
         need=need,
         also=tuple(distinct.also),
     )
+
+
+def _same_description(one: Entry, other: Entry) -> bool:
+    """Whether the two have the same description, which isn't empty."""
+    return bool(one.description) and one.description == other.description
 
 
 def _same_schema(one: Entry, other: Entry) -> bool:

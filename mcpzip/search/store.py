@@ -1,26 +1,19 @@
 """The file of the local search index (keywords and semantic table), so that the next start needn't build it.
 
-The rule: the file holds the index's arrays, aligned to eight bytes, so that they are used without copying. An
-unusable file – of another version, of other tools, or damaged – is ignored, never an error.
-
-    b"MZI1" · <II bytes of the header, CRC-32 of all that follows · header: JSON, padded with spaces
-            · the sections, in the order of the header, each padded to eight bytes
+The rule: the file holds the index's arrays (`model.sections`), which are used without copying. An unusable
+file – of another version, of other tools, or damaged – is ignored, never an error.
 """
 
 import sys
 import unicodedata
-import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from struct import Struct
-from struct import error as StructError
 from typing import Literal, cast
 
-import msgspec
-
 from mcpzip.model.entry import Entry
+from mcpzip.model.sections import Header, joined, split
 from mcpzip.search import analysis, fields, lexicon
 from mcpzip.search.documents import Document, Documents, Stored
 from mcpzip.search.index import Index, key_of, name_only_key
@@ -36,17 +29,14 @@ from mcpzip.search.verbs import FAMILIES
 
 MAGIC = b"MZI1"
 VERSION = 4  # of the analysis and of the sections: one more whenever the file of the same tools would differ
-_START = Struct("<II")
-_ALIGNMENT = 8  # bytes
 _KEY = 16  # bytes
 _NAMES = ("names", "names_by_words")
 """The sections of the tables of `Names`: the names, and for each the documents, which end at ``…_ends``."""
 
 
-class _Header(msgspec.Struct):
+class _Header(Header):
     made_by: str
     dimension: int
-    sections: dict[str, int]  # bytes of each, in their order
 
 
 def to_bytes(index: Index, table: Table | None) -> bytes:
@@ -74,11 +64,7 @@ def to_bytes(index: Index, table: Table | None) -> bytes:
             f"{kind}_documents": _array("I", chain.from_iterable(names.values())),
         }
     dimension = index.dimension if index.document_vectors else 0
-    header = msgspec.json.encode(
-        _Header(made_by(table), dimension, {name: len(data) for name, data in sections.items()})
-    )
-    body = b"".join(map(_padded, (header, *sections.values())))
-    return MAGIC + _START.pack(len(_padded(header)), zlib.crc32(body)) + body
+    return joined(MAGIC, _Header({}, made_by(table), dimension), sections)
 
 
 def _vectors(index: Index) -> dict[str, bytes]:
@@ -109,7 +95,7 @@ def from_bytes(data: bytes | memoryview, entries: Iterable[Entry], table: Table 
     """
     try:
         return _decode(memoryview(data), {key_of(entry): entry for entry in entries}, table) or Index()
-    except (ValueError, IndexError, KeyError, StructError, msgspec.MsgspecError):
+    except (ValueError, IndexError, KeyError, TypeError):
         return Index()
 
 
@@ -135,27 +121,19 @@ def made_by(table: Table | None) -> str:
 
 
 def _decode(data: memoryview, entries: Mapping[bytes, Entry], table: Table | None) -> Index | None:
-    start = len(MAGIC) + _START.size
-    if data[: len(MAGIC)] != MAGIC:
-        return None
-    length, checksum = _START.unpack(data[len(MAGIC) : start])
-    body = data[start:]
-    if zlib.crc32(body) != checksum:
-        return None
-    header = msgspec.json.decode(body[:length], type=_Header)
+    header, sections = split(MAGIC, data, _Header)
     if header.made_by != made_by(table):
         return None
-    sections: dict[str, memoryview] = {}
-    for name, size in header.sections.items():
-        sections[name] = body[length : length + size]
-        length += size + -size % _ALIGNMENT
     keys = bytes(sections["keys"])
-    by_number = [keys[start : start + _KEY] for start in range(0, len(keys), _KEY)]
-    found = list(map(entries.get, by_number))
+    own_keys = [keys[start : start + _KEY] for start in range(0, len(keys), _KEY)]
+    found = list(map(entries.get, own_keys))
     name_only = [number for number, entry in enumerate(found) if entry is None]
     for number in name_only:
-        found[number] = entries[name_only_key(by_number[number])]
+        found[number] = entries[name_only_key(own_keys[number])]
     known = cast(list[Entry], found)
+    by_number = [entry.digest for entry in known]  # equal to the own ones, which are not kept
+    for number in name_only:
+        by_number[number] = own_keys[number]
     numbers: Sequence[int] = ()
     vectors = None
     if header.dimension:
@@ -164,7 +142,7 @@ def _decode(data: memoryview, entries: Mapping[bytes, Entry], table: Table | Non
     terms = TextTable(sections["terms"])
     index = Index(
         documents=Documents(stored=Stored(known, name_only, stored.document, stored.vector)),
-        numbers=dict(zip(by_number, range(len(by_number)), strict=True)),
+        numbers={key: number for number, key in enumerate(by_number)},
         terms=NumberByText(terms, range(len(terms))),
         word_frequencies=NumberByText(TextTable(sections["words"]), sections["word_frequencies"].cast("I")),
         names=Names(*(_stored_names(kind, sections) for kind in _NAMES)),
@@ -207,7 +185,7 @@ class _StoredDocuments:
             self._keys[number],
             tuple(self._name_terms[start : self._name_ends[number]]),
             self._verbs[number],
-            self.vector(number),
+            None,
             self._rare_words[number],
             number in self._name_only,
         )
@@ -257,7 +235,3 @@ def _stored_names(kind: str, sections: Mapping[str, memoryview]) -> NumbersByTex
 
 def _array(typecode: Literal["I", "f", "d"], values: Iterable[float]) -> bytes:
     return array(typecode, values).tobytes()
-
-
-def _padded(data: bytes) -> bytes:
-    return data + b" " * (-len(data) % _ALIGNMENT)

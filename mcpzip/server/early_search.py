@@ -27,7 +27,7 @@ from mcpzip.search import Searcher
 from mcpzip.search.signals import Signals
 from mcpzip.server.config_results import SERVER_INFO
 from mcpzip.server.prepared import Prepared
-from mcpzip.system.state_files import read_state
+from mcpzip.system.state_file import map_state, release
 from mcpzip.transport.health import FAILING, Health, at_start
 from mcpzip.wire import stamp_result
 from mcpzip.wire.json_object import join_object, quote
@@ -111,11 +111,12 @@ def _searcher(config: Config, visible: Catalog) -> Searcher | None:
     warnings: list[str] = []
     searcher = new_searcher(config.search, warnings.append)
     try:
-        kept = read_state(paths.index_path(config.state_path), limits.INDEX)
+        kept = map_state(paths.index_path(config.state_path), limits.INDEX)
     except OSError:
         return None
     entries = (*visible.entries, *ADMIN_TOOLS)
     searcher.load(kept, entries)  # it takes an index only if that has no other tools
+    release(kept)  # all of it was read for its checksum
     return None if warnings or searcher.pending or len(searcher) != len(entries) else searcher
 
 

@@ -29,7 +29,7 @@ def read_state(path: str, limit: int) -> bytes:
     A symbolic link is followed, and its target is checked. Never blocks on a pipe. Raises OSError: EFBIG for
     more than ``limit`` bytes, PermissionError for a file or folder of another user.
     """
-    handle, file_size = _open(path)
+    handle, file_size = open_state(path)
     try:
         if file_size > limit:
             raise too_large(limit, path)
@@ -42,7 +42,7 @@ def read_state_from(path: str, offset: int, size: int) -> bytes:
     """At most ``size`` bytes of the file at ``path`` from ``offset`` on, by the rules of `read_state`. Raises
     OSError.
     """
-    handle, _ = _open(path)
+    handle, _ = open_state(path)
     try:
         os.lseek(handle, offset, os.SEEK_SET)
         chunks: list[bytes] = []
@@ -57,7 +57,7 @@ def read_state_from(path: str, offset: int, size: int) -> bytes:
 def first_bytes(path: str, size: int) -> bytes:
     """The first ``size`` bytes of the file at ``path``, by the rules of `read_state`; b"" after an error."""
     try:
-        handle, _ = _open(path)
+        handle, _ = open_state(path)
     except OSError:
         return b""
     try:
@@ -112,7 +112,7 @@ def write_gitignore(folder: str) -> None:
         file.write(_GITIGNORE)
 
 
-def _open(path: str) -> "tuple[int, int]":
+def open_state(path: str) -> "tuple[int, int]":
     """Opens a file of ours for reading. Returns its descriptor and its size in bytes. Raises OSError."""
     handle, state = open_regular(path)
     try:

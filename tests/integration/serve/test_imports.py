@@ -40,16 +40,16 @@ HANDSHAKE = {
 
 SEARCH = {
     "mcpzip": "catalog pins search transport wire",
-    "mcpzip.catalog": "catalog list_checks name_index parts snapshot visibility",
+    "mcpzip.catalog": "catalog list_checks name_index parts snapshot tool_table visibility",
     "mcpzip.config": "auth node project reading schema search secrets server syntax variables watched_file",
     "mcpzip.model": "durations entry errors lazy_pattern offers quoting redaction sanitize schema_reader "
-    "signature surface tokens type_names unescape",
+    "sections signature surface tokens type_names unescape",
     "mcpzip.pins": "at_start digests record store",
     "mcpzip.proxy": "admin_tools local_search search_reply search_request status token_budget tool_result "
     "tool_usage unanswered unset_variables",
     "mcpzip.search": "*",
     "mcpzip.server": "early_search prepared",
-    "mcpzip.system": "command_line files formats",
+    "mcpzip.system": "command_line files formats state_file",
     "mcpzip.transport": "health",
     "mcpzip.wire": "canonical_json envelope eras error_codes errors events framing json_iter json_object "
     "peer surrogates",

@@ -88,7 +88,7 @@ def test_a_failure_in_the_file_is_of_another_process(path):
 
 def test_it_is_the_owners_only_and_says_what_it_is(path):
     snapshot.save(path, CONFIG, FULL)
-    assert sorted(os.listdir(os.path.dirname(path))) == [".gitignore", "tools.json"]
+    assert sorted(os.listdir(os.path.dirname(path))) == [".gitignore", "tools.bin", "tools.json"]
     if os.name != "nt":
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
     with open(path, "rb") as file:
@@ -197,7 +197,7 @@ def test_a_file_that_cannot_be_read_is_an_empty_catalog_and_one_sentence(monkeyp
     def refuse(*_):
         raise error
 
-    monkeypatch.setattr(snapshot, "read_state", refuse)
+    monkeypatch.setattr(snapshot, "StateFile", refuse)
     assert snapshot.load(path, CONFIG) == (Catalog(), (f"{path} {said}; it is rebuilt on the next refresh.",))
 
 
