@@ -211,12 +211,12 @@ def _with_defaults(
     trust = top.get("trust")
     default_trust = (trust.choice(TRUST, TRUST_REMEDY) if trust else None) or "pin"
     references = {name: frozenset(referred(each.value)) for name, each in entries.items()}
+    every_reference = frozenset[str]().union(*references.values())
     result: dict[str, ServerConfig] = {}
     for name, server in servers.items():
-        others = frozenset[str]().union(*(each for other, each in references.items() if other != name))
         own = entries[name].get("inheritEnv")
         globs = server.inherit_env if own is not None or server.transport != "stdio" else default_globs
-        withheld = (others - references[name]) | {GEMINI_KEY} if globs else frozenset()
+        withheld = (every_reference - references[name]) | {GEMINI_KEY} if globs else frozenset()
         own_trust = server.trust if entries[name].get("trust") is not None else default_trust
         result[name] = replace(server, inherit_env=globs, withheld_env=withheld, trust=own_trust)
     return result

@@ -269,7 +269,7 @@ class Index(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def servers(self) -> frozenset[str]:
         """The names of the servers that have tools."""
-        return frozenset(server for server, _ in self.sizes)
+        return frozenset([entry.server for _, entry in self.documents.entries()])
 
     @cached_property
     def _document_bits(self) -> dict[int, int]:
