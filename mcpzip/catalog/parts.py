@@ -21,7 +21,7 @@ class Parts(tuple[T, ...]):
 
 def digest_of_tools(entries: tuple[Entry, ...]) -> bytes:
     """The digest (8 bytes) of the names and definitions of ``entries``, in their order."""
-    return _cached(entries, lambda: ((entry.tool, entry.raw) for entry in entries))
+    return _cached(entries, lambda: ((entry.tool, entry.read()) for entry in entries))
 
 
 def digest_of(raws: tuple[bytes, ...]) -> bytes:

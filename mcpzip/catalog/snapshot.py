@@ -160,7 +160,7 @@ class _Text(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, record: _Server, entries: tuple[Entry, ...] = ()) -> "_Text":
-        tools = [msgspec.Raw(entry.raw) for entry in entries]
+        tools = [msgspec.Raw(entry.read()) for entry in entries]
         return cls(msgspec.json.encode(replace(record, tools=tools)), entries, record)
 
 

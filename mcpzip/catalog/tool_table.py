@@ -72,7 +72,7 @@ def to_bytes(snapshot: bytes, config: str, servers: Mapping[str, WrittenServer])
     for name, server in servers.items():
         at = server.start
         for entry in server.entries:
-            size = len(entry.raw)
+            size = len(entry.read())
             starts.append(at)
             ends.append(at + size)
             at += size + 1

@@ -59,7 +59,17 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def raw(self) -> bytes:
-        """The tool object as JSON text, as received. Raises OSError if it is in a file that can't be read."""
+        """The tool object as JSON text, as received. It is kept in memory once it was asked for. Raises
+        OSError if it is in a file that can't be read.
+        """
+        source = self._source
+        if not isinstance(source, bytes):
+            source = source.text(self._number)
+            msgspec.structs.force_setattr(self, "_source", source)
+        return source
+
+    def read(self) -> bytes:
+        """`raw`, but not kept in memory: for whoever reads many tools. Raises OSError."""
         source = self._source
         return source if isinstance(source, bytes) else source.text(self._number)
 
@@ -77,7 +87,7 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
         texts = self._texts
         if texts is None:
             try:
-                texts = _DESCRIBED.decode(self.raw).title_and_description
+                texts = _DESCRIBED.decode(self.read()).title_and_description
             except _UNREADABLE:
                 return "", ""
             msgspec.structs.force_setattr(self, "_texts", texts)
@@ -129,7 +139,7 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
         the file with its text was damaged or can't be read any more.
         """
         try:
-            return _object(msgspec.json.decode(self.raw))
+            return _object(msgspec.json.decode(self.read()))
         except _UNREADABLE:
             return {}
 

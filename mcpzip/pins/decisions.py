@@ -275,7 +275,7 @@ class Decisions:
         with self._lock:
             if self._compared is None or self._compared[0] != key:
                 tools = {
-                    name: [Item("tool", entry.tool, entry.raw) for entry in record.entries]
+                    name: (Item("tool", entry.tool, entry.read()) for entry in record.entries)
                     for name, record in records.items()
                 }
                 self._compared = key, Others.of(tools), records

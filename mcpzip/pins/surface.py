@@ -29,7 +29,7 @@ class Surface:
         record = self._record
         return [
             *items_of_handshake(record.info, record.instructions),
-            *(Item("tool", entry.tool, entry.raw) for entry in record.entries),
+            *(Item("tool", entry.tool, entry.read()) for entry in record.entries),
             *self._prompts,
             *self._resources,
             *self._templates,

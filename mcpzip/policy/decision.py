@@ -92,17 +92,17 @@ class Decisions:
         """What is decided about calls of ``entry``."""
         name = entry.name
         made = self._made.get(name)
-        if made is not None and made[0] is entry.raw:
+        if made is not None and made[0] == entry.digest:
             return made[1]
         if len(self._made) >= CACHED:
             self._made.clear()
         verdict = self._verdict(entry, name)
-        self._made[name] = entry.raw, verdict
+        self._made[name] = entry.digest, verdict
         return verdict
 
     def risk(self, entry: Entry) -> Risk:
         """The risk of ``entry``: as the server's ``risk`` has it, else as its annotations say."""
-        risk = risk_of(entry.raw)
+        risk = risk_of(entry.read())
         for matches, _, classes in self._risks.get(entry.server, ()):
             if matches(entry.tool):
                 return overridden(risk, classes)

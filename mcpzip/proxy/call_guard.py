@@ -291,7 +291,7 @@ class CallGuard:
         """
         entry = call.entry
         now = self._catalog_state.visible.get(entry.name)
-        if call.is_listed and (now is None or now.raw != entry.raw):
+        if call.is_listed and (now is None or now != entry):
             raise CallRefusedError(
                 f"{named(entry.name)} was changed or withdrawn while a person was asked. Nothing ran: call "
                 "it again, so that they are asked about what it is now.",

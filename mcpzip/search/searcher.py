@@ -459,7 +459,7 @@ def _same_description(one: Entry, other: Entry) -> bool:
 
 
 def _same_schema(one: Entry, other: Entry) -> bool:
-    return one.raw == other.raw or one.input_schema() == other.input_schema()
+    return one.read() == other.read() or one.input_schema() == other.input_schema()
 
 
 def _matched(index: Index, analysis: QueryAnalysis, document: int) -> tuple[str, ...]:

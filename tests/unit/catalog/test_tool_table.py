@@ -108,6 +108,10 @@ def test_a_start_decodes_no_tool(path, undecoded):
     assert tool is not None
     assert (tool.title, tool.description) == ("Send it", "Sends é")
     assert tool._texts is not None
+    assert tool.read() == TOOLS[0]
+    assert isinstance(tool._source, StoredTexts)
+    assert tool.raw is tool.raw  # from now on it is kept
+    assert tool.raw == TOOLS[0]
 
 
 def test_tools_read_by_it_are_kept_again(path):
