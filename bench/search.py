@@ -28,7 +28,7 @@ from mcpzip.model import limits
 from mcpzip.model.entry import Entry
 from mcpzip.search import Searcher
 from mcpzip.search.semantic import local_table
-from mcpzip.system.state_file import map_state, release
+from mcpzip.system.mapped_files import map_state, release
 
 SIZES = (50, 500, 5_000, 50_000, 100_000)
 QUERIES = 200

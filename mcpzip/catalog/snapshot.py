@@ -37,7 +37,7 @@ from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.names import server_name_problem
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE
 from mcpzip.system.formats import Format, Head, UnusableError
-from mcpzip.system.state_file import StateFile, map_state
+from mcpzip.system.mapped_files import StateFile, map_state
 from mcpzip.system.state_files import first_bytes, write_state
 
 FORMAT = Format("mcpzip-snapshot", 1, "a snapshot")

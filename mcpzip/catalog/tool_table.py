@@ -21,7 +21,7 @@ from mcpzip import __version__
 from mcpzip.catalog.parts import Parts, digest_of_tools
 from mcpzip.model import limits, sections
 from mcpzip.model.entry import Entry, StoredTexts
-from mcpzip.system.state_file import StateFile
+from mcpzip.system.mapped_files import StateFile
 
 MAGIC = b"MZT1"
 VERSION = 1  # of the sections

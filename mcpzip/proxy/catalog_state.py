@@ -22,7 +22,7 @@ from mcpzip.proxy.exposure import Exposure
 from mcpzip.proxy.notifier import PROMPTS, RESOURCES, TOOLS
 from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.files import remove_drafts
-from mcpzip.system.state_file import map_state, release
+from mcpzip.system.mapped_files import map_state, release
 from mcpzip.system.state_files import write_state
 from mcpzip.system.threads import in_thread
 

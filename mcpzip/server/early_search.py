@@ -27,7 +27,7 @@ from mcpzip.search import Searcher
 from mcpzip.search.signals import Signals
 from mcpzip.server.config_results import SERVER_INFO
 from mcpzip.server.prepared import Prepared
-from mcpzip.system.state_file import map_state, release
+from mcpzip.system.mapped_files import map_state, release
 from mcpzip.transport.health import FAILING, Health, at_start
 from mcpzip.wire import stamp_result
 from mcpzip.wire.json_object import join_object, quote

@@ -49,7 +49,7 @@ SEARCH = {
     "tool_usage unanswered unset_variables",
     "mcpzip.search": "*",
     "mcpzip.server": "early_search prepared",
-    "mcpzip.system": "command_line files formats state_file",
+    "mcpzip.system": "command_line files formats mapped_files",
     "mcpzip.transport": "health",
     "mcpzip.wire": "canonical_json envelope eras error_codes errors events framing json_iter json_object "
     "peer surrogates",

@@ -73,4 +73,4 @@ def test_only_a_yes_is_a_yes(answer: bytes, action: str) -> None:
 def test_a_person_is_told_which_arguments_are_results_of_tools() -> None:
     asked = question(ENTRY, WORST, b'{"body":"x"}', about=("r1-x is of \u202ea__b.",))
     assert asked is not None
-    assert json.loads(asked)["message"].endswith("In it, r1-x is of <U+202E>a__b.")
+    assert json.loads(asked)["message"].endswith("In it, r1-x is of \\u202ea__b.")

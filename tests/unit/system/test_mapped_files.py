@@ -8,9 +8,9 @@ from zlib import crc32
 
 import pytest
 
-from mcpzip.system import state_file
+from mcpzip.system import mapped_files
 from mcpzip.system.files import write_atomic
-from mcpzip.system.state_file import StateFile, map_state, release
+from mcpzip.system.mapped_files import StateFile, map_state, release
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows can't replace what is open or mapped")
 
@@ -27,12 +27,12 @@ def path(tmp_path):
 
 @pytest.fixture(params=["read", "mapped"])
 def maps(request, monkeypatch):
-    monkeypatch.setattr(state_file, "_MAPPED_FROM", 0 if request.param == "mapped" else len(DATA) + 1)
+    monkeypatch.setattr(mapped_files, "_MAPPED_FROM", 0 if request.param == "mapped" else len(DATA) + 1)
     return request.param == "mapped" and sys.platform != "win32"
 
 
 def test_parts_and_the_whole_are_what_the_file_has(path, monkeypatch):
-    monkeypatch.setattr(state_file, "_CHUNK", 100)
+    monkeypatch.setattr(mapped_files, "_CHUNK", 100)
     file = StateFile(path, len(DATA))
     assert file.size == len(DATA)
     assert file.whole() == DATA
