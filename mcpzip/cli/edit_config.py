@@ -9,7 +9,7 @@ import click
 
 from mcpzip.catalog import Failed, Listed
 from mcpzip.cli import console
-from mcpzip.cli.parameters import config_option, examples, server_names
+from mcpzip.cli.parameters import config_option, examples, hint, server_names
 from mcpzip.cli.proxy_session import proxy_with
 from mcpzip.clients.config_file import ConfigFile, entry_of, entry_of_json
 from mcpzip.clients.migration import Change, write
@@ -101,7 +101,7 @@ def _add(name: str, entry: dict[str, Any], config: str | None, *, force: bool, c
     else:
         console.say(f"Added {name} to {file.path}. {_USED}")
     if isinstance(found, Failed):
-        console.say(f"It needs a login: mcpzip auth login {name}")
+        console.say(f"It needs a login: {hint('auth', 'login', name)}")
     return 0
 
 

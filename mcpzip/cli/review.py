@@ -15,10 +15,10 @@ import click
 
 from mcpzip.catalog import snapshot
 from mcpzip.cli import console
-from mcpzip.cli.parameters import config_option, examples, json_option, server_names
+from mcpzip.cli.parameters import config_option, examples, hint, json_option, server_names
 from mcpzip.cli.proxy_session import unknown_server
 from mcpzip.config import Config, config_path, load
-from mcpzip.config.paths import command_line, find_project
+from mcpzip.config.paths import find_project
 from mcpzip.model.durations import age
 from mcpzip.model.errors import McpzipError
 from mcpzip.model.names import join
@@ -79,7 +79,7 @@ def review(
             return _history(found.events(servers), as_json=as_json)
         held = found.held(servers)
     except PinsUnusableError as error:
-        raise McpzipError(_unusable(error, loaded.path)) from error
+        raise McpzipError(_unusable(error)) from error
     if approve or reject:
         if approve == reject:
             raise McpzipError("Name either --approve or --reject.")
@@ -92,8 +92,8 @@ def review(
     return _look(found, held)
 
 
-def _unusable(error: PinsUnusableError, config: str) -> str:
-    repair = command_line(["mcpzip", "review", "--repair"], config, os.environ)
+def _unusable(error: PinsUnusableError) -> str:
+    repair = hint("review", "--repair")
     remedy = (
         f"Use that version; or begin anew with what is offered now: {repair}"
         if error.later
@@ -120,7 +120,7 @@ def _named(held: Sequence[HeldItem], names: Sequence[str], *, every: bool) -> li
             raise McpzipError("Nothing is held back.")
         return list(held)
     if not names:
-        raise McpzipError("Name the items, or write --all. To look at them: mcpzip review")
+        raise McpzipError(f"Name the items, or write --all. To look at them: {hint('review')}")
     found: dict[tuple[str, str], HeldItem] = {}
     for name in names:
         spellings = [each for each in held if name in (each.name, each.key, join(each.server, each.name))]
@@ -151,7 +151,7 @@ def _apply(found: Review, items: Sequence[HeldItem], *, approve: bool) -> int:
         raise McpzipError(f"{found.path} can't be written: {error.strerror or error}.") from error
     for item in items:
         if item in late:
-            console.warn(f"{_title(item)} has changed since it was shown, and stays held: mcpzip review")
+            console.warn(f"{_title(item)} has changed since it was shown, and stays held: {hint('review')}")
         elif approve:
             console.say(f"Approved {_title(item)} ({item.fingerprint}). Agents see it within a second.")
         else:
@@ -210,7 +210,7 @@ def _repair(found: Review, config: Config) -> int:
     except OSError as error:
         raise McpzipError(f"{found.path} can't be written: {error.strerror or error}.") from error
     kept = f" The earlier file is {backup}." if backup else ""
-    console.say(f"Written.{kept} What was held is examined when its server is listed: mcpzip refresh")
+    console.say(f"Written.{kept} What was held is examined when its server is listed: {hint('refresh')}")
     return 0
 
 
@@ -225,7 +225,9 @@ def _show(item: HeldItem) -> None:
     for reason in item.hold.reasons:
         console.say(f"  {visible(reason)}", "yellow")
     if item.after is None:
-        console.say("  Its text is not stored. List the server again: mcpzip refresh", "yellow")
+        console.say(
+            f"  Its text is not stored. List the server again: {hint('refresh', item.server)}", "yellow"
+        )
         return
     if item.before is None:
         console.say("  There is no approved one to compare it with.", "dim")
@@ -236,7 +238,7 @@ def _show(item: HeldItem) -> None:
             style = {"+": "green", "-": "red"}.get(sign, "dim")
             console.say(f"    {sign} {line}", style)
     if len(found) > _FIELDS:
-        console.say(f"  and {len(found) - _FIELDS:,} more fields: mcpzip review --json", "dim")
+        console.say(f"  and {len(found) - _FIELDS:,} more fields: {hint('review', '--json')}", "dim")
 
 
 def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
@@ -259,7 +261,7 @@ def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
 
 def _cut(text: str, most: int) -> str:
     left = len(text) - most
-    return f"{text[:most]}… ({left:,} more characters: mcpzip review --json)" if left > 0 else text
+    return f"{text[:most]}… ({left:,} more characters: {hint('review', '--json')})" if left > 0 else text
 
 
 def _title(item: HeldItem) -> str:

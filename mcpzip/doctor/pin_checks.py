@@ -1,11 +1,10 @@
 """Checks of the pins: what is held back of servers, and whether their file can be used."""
 
-import os
 from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 
 from mcpzip.config import Config
-from mcpzip.config.paths import command_line
+from mcpzip.config.paths import mcpzip_command
 from mcpzip.doctor.finding import Finding
 from mcpzip.doctor.setup import Setup
 from mcpzip.pins.difference import visible
@@ -66,7 +65,7 @@ def held_in_brief(config: Config, servers: Collection[str]) -> Mapping[str, str]
     return {
         server: f"held back: {'; '.join(items[:_IN_BRIEF])}"
         f"{f' and {len(items) - _IN_BRIEF} more' if len(items) > _IN_BRIEF else ''}"
-        f" ({command_line(['mcpzip', 'review', server], config.path, os.environ)})"
+        f" ({mcpzip_command(config.path, 'review', server)})"
         for server, items in told.items()
     }
 

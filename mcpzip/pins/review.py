@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mcpzip.catalog import Catalog
 from mcpzip.config import Config
-from mcpzip.config.paths import command_line
+from mcpzip.config.paths import mcpzip_command
 from mcpzip.model import limits
 from mcpzip.pins.decision import approved, pinned_as_is, rejected
 from mcpzip.pins.record import KINDS, Event, Hold, ServerPins, kind_and_name
@@ -118,7 +118,7 @@ class Review:
             why, remedy = f"the disk of {folder} is full", "Free some space"
         else:
             return ""
-        refresh = command_line(["mcpzip", "refresh"], self._config.path, os.environ)
+        refresh = mcpzip_command(self._config.path, "refresh")
         return (
             f"{self._store.path} can't be written: {why}. So what is new or changed is held, although it "
             f"isn't listed here. {remedy}; then: {refresh}"

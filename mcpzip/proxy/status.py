@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.catalog.visibility import matcher
 from mcpzip.config import ServerConfig
+from mcpzip.config.paths import mcpzip_command
 from mcpzip.model.durations import age
 from mcpzip.model.errors import NEEDS_LOGIN
 from mcpzip.model.limits import INDEXED_WORDS
@@ -137,10 +138,8 @@ def _of_no_use(server: ServerConfig, record: ServerRecord, catalog: Catalog) -> 
             yield f"pin: it shows no tool {glob!r}{hint}."
 
 
-def as_text(found: list[ServerStatus], now: float, notes: Sequence[str] = (), options: str = "") -> str:
-    """One line a server, for a model. notes: sentences about the config file. options: of
-    commands for a person.
-    """
+def as_text(found: list[ServerStatus], now: float, config: str, notes: Sequence[str] = ()) -> str:
+    """One line a server, for a model. config: its path. notes: sentences about the file."""
     lines = [f"{len(found)} servers, {sum(one.tools for one in found)} tools"]
     lines.extend(f"config: {one_line(redact(note))}" for note in notes)
     for one in found:
@@ -149,7 +148,7 @@ def as_text(found: list[ServerStatus], now: float, notes: Sequence[str] = (), op
         lines.append(f"{line}; {one.reason}" if one.reason else line)
         lines.extend(f"  {warning}" for warning in one.warnings)
         if one.held:
-            review = f"mcpzip review {one.name} {options}".rstrip()
+            review = mcpzip_command(config, "review", one.name)
             lines.append(f"  {one.held} held back: a person can look at them with {review}")
         if one.suspect:
             lines.append(f"  {suspected(one.suspect)}")
