@@ -83,7 +83,7 @@ def review(
     if approve or reject:
         if approve == reject:
             raise McpzipError("Name either --approve or --reject.")
-        return _decide(found, _named(held, names, every=every), approve=approve)
+        return _decide(found, _named(held, names, every=every, approve=approve), approve=approve)
     if as_json:
         console.data([_as_json(item) for item in held])
         return 0
@@ -113,8 +113,8 @@ def _selection(config: Config, words: Sequence[str], *, decided: bool) -> tuple[
     return sorted(config.servers), list(words)
 
 
-def _named(held: Sequence[HeldItem], names: Sequence[str], *, every: bool) -> list[HeldItem]:
-    """Those of ``held`` that ``names`` mean. Raises McpzipError."""
+def _named(held: Sequence[HeldItem], names: Sequence[str], *, every: bool, approve: bool) -> list[HeldItem]:
+    """Those of ``held`` that ``names`` mean, each of which means one. Raises McpzipError."""
     if every and not names:
         if not held:
             raise McpzipError("Nothing is held back.")
@@ -123,10 +123,15 @@ def _named(held: Sequence[HeldItem], names: Sequence[str], *, every: bool) -> li
         raise McpzipError(f"Name the items, or write --all. To look at them: {hint('review')}")
     found: dict[tuple[str, str], HeldItem] = {}
     for name in names:
-        spellings = [each for each in held if name in (each.name, each.key, join(each.server, each.name))]
+        keys = [each for each in held if name == each.key]
+        spellings = keys or [each for each in held if name in (each.name, join(each.server, each.name))]
         if not spellings:
             known = ", ".join(visible(each.name)[:60] for each in held[:10]) or "nothing"
             raise McpzipError(f"No item {name!r} is held back. Held: {known}.")
+        if len(spellings) > 1:
+            option = "--approve" if approve else "--reject"
+            which = "; ".join(hint("review", each.server, option, each.key) for each in spellings[:10])
+            raise McpzipError(f"{len(spellings)} held items are called {name!r}. Say which one: {which}")
         found.update({(each.server, each.key): each for each in spellings})
     return list(found.values())
 

@@ -23,7 +23,8 @@ from mcpzip.transport.health import FAILING, Health, State
 class ServerStatus(msgspec.Struct, frozen=True):
     """One server. tools: how many are shown. listed_at: Unix seconds, or None. reason: what is wrong and what
     to do, or "". held: how many of its items are held back (``2 tools``), or "". prompts, resources: how many
-    were listed, templates among the latter. suspect: how much is odd about its errors and questions
+    were listed, templates among the latter. unusable: how many of the first ``warnings`` are about its lists,
+    and may quote them. suspect: how much is odd about its errors and questions
     (`proxy.heard`).
     """
 
@@ -38,6 +39,7 @@ class ServerStatus(msgspec.Struct, frozen=True):
     held: str = ""
     prompts: int = 0
     resources: int = 0
+    unusable: int = 0
     suspect: int = 0
 
     def as_json(self) -> dict[str, object]:
@@ -90,6 +92,7 @@ def _status(
         if record
         else (),
         held=held,
+        unusable=len(record.warnings) if record else 0,
         prompts=len(record.prompts) if record else 0,
         resources=len(record.resources) + len(record.templates) if record else 0,
     )
@@ -146,7 +149,12 @@ def as_text(found: list[ServerStatus], now: float, config: str, notes: Sequence[
         listed = f"listed {age(now - one.listed_at)} ago" if one.listed_at else "never listed"
         line = f"{one.name}: {one.state}, {one.tools} tools, {_beside(one)}{listed}"
         lines.append(f"{line}; {one.reason}" if one.reason else line)
-        lines.extend(f"  {warning}" for warning in one.warnings)
+        if one.unusable:  # not what: no one has approved the names in these sentences
+            servers = mcpzip_command(config, "servers", one.name)
+            lines.append(
+                f"  {one.unusable} things in its lists can't be used: a person sees them with {servers}"
+            )
+        lines.extend(f"  {warning}" for warning in one.warnings[one.unusable :])
         if one.held:
             review = mcpzip_command(config, "review", one.name)
             lines.append(f"  {one.held} held back: a person can look at them with {review}")

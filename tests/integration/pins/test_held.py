@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -197,6 +198,23 @@ def test_a_search_says_how_much_is_held_and_not_what(tmp_path: Path) -> None:
             f"held back: mcpzip review shop --config {tmp_path}/config.json"
         )
         assert WORD not in client.status()
+
+
+def test_a_warning_about_a_list_is_for_a_person(tmp_path: Path) -> None:
+    """Its words are a server's: a name that is left out, or that was listed twice and is held."""
+    shop = begin(tmp_path)
+    twice = tool("x" * 300)
+    shop.offers(tools=[tool("poke"), tool(WORD * 300), twice, twice])
+    asyncio.run(list_all(tmp_path, lambda pins: any("xxx" in key for key in pins["held"])))
+    with serving(tmp_path) as client:
+        told = client.status()
+    assert WORD not in told
+    assert "xxx" not in told
+    found = re.search(r"2 things in its lists can't be used: a person sees them with mcpzip (.+)", told)
+    assert found
+    shown = run(*found[1].split(), "--cached").stdout.decode()
+    assert WORD in shown
+    assert "more than once" in re.sub(r"\s+", " ", shown)
 
 
 def test_a_resource_that_is_held_later_is_not_heard_of_any_more(tmp_path: Path) -> None:
