@@ -18,7 +18,7 @@ from mcpzip.cli import console
 from mcpzip.cli.parameters import config_option, examples, hint, json_option, server_names
 from mcpzip.cli.proxy_session import unknown_server
 from mcpzip.config import Config, config_path, load
-from mcpzip.config.paths import find_project
+from mcpzip.config.paths import find_project, quoted_word
 from mcpzip.model.durations import age
 from mcpzip.model.errors import McpzipError
 from mcpzip.model.names import join
@@ -73,8 +73,8 @@ def review(
     found = Review(loaded)
     if repair:
         return _repair(found, loaded)
-    servers, names = _selection(loaded, words, decided=approve or reject)
     try:
+        servers, names = _selection(found, loaded, words, decided=approve or reject)
         if history:
             return _history(found.events(servers), as_json=as_json)
         held = found.held(servers)
@@ -102,14 +102,18 @@ def _unusable(error: PinsUnusableError) -> str:
     return f"{error}. Until then nothing new or changed of a server is offered. {remedy}"
 
 
-def _selection(config: Config, words: Sequence[str], *, decided: bool) -> tuple[list[str], list[str]]:
+def _selection(
+    found: Review, config: Config, words: Sequence[str], *, decided: bool
+) -> tuple[list[str], list[str]]:
     """The servers, and the names of items, that ``words`` mean. Raises McpzipError."""
     if words and words[0] in config.servers:
         if len(words) > 1 and not decided:
             raise McpzipError("Names of items go with --approve or --reject.")
         return [words[0]], list(words[1:])
     if words and not decided:
-        raise unknown_server(words[0], config.servers, config.path)
+        error = unknown_server(words[0], config.servers, config.path)
+        there = [_in_folder(folder, words[0]) for folder in found.projects(words[0])]
+        raise McpzipError(f"{error} A project has one: {'; '.join(there)}") if there else error
     return sorted(config.servers), list(words)
 
 
@@ -164,8 +168,15 @@ def _apply(found: Review, items: Sequence[HeldItem], *, approve: bool) -> int:
     return 1 if late else 0
 
 
+def _in_folder(folder: str, *words: str) -> str:
+    """The command that reviews the servers of the project in ``folder``."""
+    return f"cd {quoted_word(folder)} && {hint('review', *words)}"
+
+
 def _look(found: Review, held: Sequence[HeldItem]) -> int:
     waiting = [item for item in held if not item.hold.rejected]
+    for folder in found.projects():
+        console.note(f"Something of a project's servers is held back too: {_in_folder(folder)}")
     if not waiting:
         rejected = f" Rejected earlier: {_counted(held)}." if held else ""
         console.say(f"Nothing is held back.{rejected}")

@@ -69,8 +69,8 @@ async def servers(proxy: Proxy, names: tuple[str, ...], as_json: bool, cached: b
 def show(
     found: list[ServerStatus], config: str, said: Mapping[str, list[Finding]], held: Mapping[str, str]
 ) -> None:
-    """Prints the table for people. said: what is odd about what a server says; held: what is held back of it,
-    by its name.
+    """Prints the table for people, and below it, where no line is broken, commands. said: what is odd about
+    what a server says; held: what is held back of it, by its name.
     """
     if not found:
         console.say(f'No servers in {config}. Add one under "mcpServers".')
@@ -83,8 +83,8 @@ def show(
     for one in found:
         listed = f"{age(time.time() - one.listed_at)} ago" if one.listed_at else "never"
         texts = in_brief(said.get(one.name, []))
-        odd = f"what it says: {texts} ({hint('doctor', '--offline')})" if texts else ""
-        during = f"{suspected(one.suspect)} ({hint('logs', one.name)})" if one.suspect else ""
+        odd = f"what it says: {texts}" if texts else ""
+        during = suspected(one.suspect) if one.suspect else ""
         parts = (one.reason, held.get(one.name, ""), odd, during, *one.warnings)
         wrong = "; ".join(part.removesuffix(".") for part in parts if part)
         table.row(
@@ -98,3 +98,10 @@ def show(
             wrong,
         )
     table.show()
+    for one in found:
+        if one.name in held:
+            console.say(f"What is held back of {one.name}: {hint('review', one.name)}")
+        if one.suspect:
+            console.say(f"What {one.name} said: {hint('logs', one.name)}")
+    if any(in_brief(said.get(one.name, [])) for one in found):
+        console.say(f"What is odd about what they say: {hint('doctor', '--offline')}")

@@ -85,14 +85,16 @@ def _show(run: Run, used: Memory | None, now: float) -> None:
         for one in shown:
             table.row(one.name, one.state, str(one.tools), str(one.calls), str(one.errors), _wrong(one))
         table.show()
+        for one in shown:
+            if one.suspect:
+                console.say(f"  What {one.name} said: {hint('logs', one.name)}")
     others = [one.name for one in run.servers if one not in shown and one.state != "disabled"]
     if others:
         console.say(f"  not started, because nothing was called there yet: {', '.join(others)}")
 
 
 def _wrong(server: RunServer) -> str:
-    logs = hint("logs", server.name)
-    more = f"{suspected(server.suspect)} ({logs})" if server.suspect else ""
+    more = suspected(server.suspect) if server.suspect else ""
     return "; ".join(part for part in (server.reason, more) if part)
 
 

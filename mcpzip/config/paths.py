@@ -48,17 +48,17 @@ def mcpzip_command(config: str, *words: str, env: "Mapping[str, str]" = os.envir
     ``config`` isn't the default one.
     """
     at = words.index("--") if "--" in words else len(words)
-    quoted = list(map(_quoted, words))
+    quoted = list(map(quoted_word, words))
     return " ".join(filter(None, ["mcpzip", *quoted[:at], config_options(config, env), *quoted[at:]]))
 
 
 def config_options(config: str, env: "Mapping[str, str]" = os.environ) -> str:
     """The options with which a command finds ``config``; "" if it is the default one, or ""."""
     homes = {name: env[name] for name in ("HOME", "USERPROFILE") if name in env}
-    return "" if config in ("", config_path(None, homes)) else f"--config {_quoted(config)}"
+    return "" if config in ("", config_path(None, homes)) else f"--config {quoted_word(config)}"
 
 
-def _quoted(word: str) -> str:
+def quoted_word(word: str) -> str:
     """``word`` as a shell reads it as one word that means itself (`shlex.quote`, without importing it)."""
     if word and all(char.isalnum() or char in _PLAIN for char in word):
         return word

@@ -151,6 +151,9 @@ class _Listing:
             if hold.raw != raw:
                 self._held[key] = Hold(digest, raw, hold.at, hold.reasons, hold.rejected)
                 self._changed = True
+            if self._judge.body(key, digest) is None:  # it was lost, and a person wants to see it
+                self._bodies[digest] = item.body
+                self._changed = True
             return
         before = b"" if pin is None else pin.digest
         what: What = "added" if pin is None else "changed" if pin.gone is None else "came back"

@@ -79,6 +79,19 @@ class Review:
                 found.append(HeldItem(server, key, hold, before, text_of(texts, key, hold.digest)))
         return found
 
+    def projects(self, server: str = "") -> list[str]:
+        """The folders of projects of whose servers something waits for a decision, without the project that
+        is used now; with ``server``, of those that have a server of this name.
+        """
+        found: set[str] = set()
+        for key, known in self._store.load().servers.items():
+            name, _, project = key.partition("@")
+            if project and project != self._config.project and os.path.isfile(project):
+                waits = any(not hold.rejected for hold in known.held.values())
+                if name == server if server else waits:
+                    found.add(os.path.dirname(project))
+        return sorted(found)
+
     def events(self, servers: Collection[str]) -> list[tuple[str, Event]]:
         """What happened, oldest first, with the server."""
         pins = self._store.load()

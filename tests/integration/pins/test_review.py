@@ -157,7 +157,7 @@ def test_for_programs(tmp_path: Path, shop: ChangingServer) -> None:
 def test_servers_and_doctor_say_what_is_held_and_why(tmp_path: Path, shop: ChangingServer) -> None:
     listed = re.sub(r"\s+", " ", mcpzip(tmp_path, "servers", "--cached"))
     assert "held back: tool pay_bill: " in listed
-    assert "(mcpzip review shop" in listed
+    assert "What is held back of shop: mcpzip review shop" in listed
     assert (
         json.loads(run("servers", "--json", "--config", str(tmp_path / "config.json")).stdout)[0]["held"]
         == "2 tools"
