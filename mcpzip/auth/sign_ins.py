@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mcpzip.auth.failure import AuthFailure
 from mcpzip.config import Config, ServerConfig
 from mcpzip.config.diff import same_connection
-from mcpzip.config.paths import command_line
+from mcpzip.config.paths import mcpzip_command
 
 if TYPE_CHECKING:
     import httpx
@@ -93,7 +93,7 @@ class SignIns:
 
     def command(self, server: str) -> str:
         """The command with which a person signs in to ``server``."""
-        return command_line(["mcpzip", "auth", "login", server], self._config.path, os.environ)
+        return mcpzip_command(self._config.path, "auth", "login", server)
 
     async def close(self) -> None:
         """Waits a moment for tokens that are being had."""

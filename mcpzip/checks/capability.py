@@ -68,6 +68,10 @@ _DELETES = re.compile(
     r"delete|erase|wipe)"
     r" (?:all|the|every|a|an|this|your|files?|records?)\b"
 )
+_THEN_DELETES = re.compile(
+    r"(?:, then|,? and then) (?:permanently )?(?:deletes|removes|drops|destroys|purges|erases|wipes)"
+    r" (?:all|the|every|each|them|it)\b"
+)
 _HARMLESS = re.compile(
     r"\b(?:calculat(?:e|or)|add|subtract|multiply|divide|weather|forecast|time|clock|time ?zone|date|"
     r"convert units?|units?"
@@ -94,8 +98,10 @@ def mismatch(name: str, value: object) -> Iterator[tuple[str, str, Hit]]:
     described = string(member(value, "description"))
     reads = words[0] in _READS and not _ALSO_WRITES & {*words[1:]}
     hints = member(value, "annotations")
-    if reads and (found := _DELETES.search(folded(described[:400]))):
-        yield "/description", described, Hit("capability.mismatch", "risky", 0, found.end())
+    if reads and described:
+        about = folded(described[:400])
+        if found := _DELETES.search(about) or _THEN_DELETES.search(about):
+            yield "/description", described, Hit("capability.mismatch", "risky", 0, found.end())
     if reads and member(hints, "destructiveHint") is True and member(hints, "readOnlyHint") is not True:
         yield "/annotations/destructiveHint", name, Hit("capability.mismatch", "risky")
     if words[0] in _DESTROYS and member(hints, "readOnlyHint") is True:

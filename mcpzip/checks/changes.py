@@ -8,6 +8,7 @@ the specification's defaults of the hints (2025-11-25, `ToolAnnotations`).
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 
 from mcpzip.checks.finding import Hit
@@ -23,6 +24,28 @@ _TESTS = (
 )
 _CHOICES = ("anyOf", "oneOf")
 _NESTED = ("items", "additionalProperties", "contains")
+_GROUPS = ("properties", "$defs", "definitions", "patternProperties")
+_KNOWN = frozenset(
+    (*_UPPER, *_LOWER, *_TESTS, *_CHOICES, *_NESTED, *_GROUPS, "allOf", "enum", "required", "type")
+)
+_ANNOTATIONS = frozenset(
+    (
+        "title",
+        "description",
+        "default",
+        "examples",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+        "$comment",
+        "$schema",
+    )
+)
+"""Keywords by which a schema accepts no more and no less."""
+_NO_TEST = {"uniqueItems": False, "unevaluatedProperties": True, "unevaluatedItems": True}
+"""Values of keywords that exclude nothing."""
+_SHOWN = 1_000
+"""Characters of a value that are shown."""
 _DEFAULTS = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
 Change = tuple[str, str, Hit]
 """The path of the changed field, the text to show, the hit."""
@@ -36,12 +59,17 @@ def hints_changed(old: object, new: object) -> Iterator[Change]:
         if was == now:
             continue
         spoken = now is default and not isinstance(was, bool)
-        text = f"{hint}: {_text(was)} → {_text(now)}"
+        text = f"{hint}: {_shown(was)} → {_shown(now)}"
         yield f"/annotations/{hint}", text, Hit("change.hints", "note" if spoken else "risky")
 
 
 def schema_widened(old: object, new: object) -> Iterator[Change]:
-    """Each place where the input schema of a tool accepts more than before."""
+    """Each place where the input schema of a tool accepts more than before, or may: a keyword that isn't
+    understood here has changed, or a member occurs twice now, so that readers take different ones. Raises
+    RecursionError for values that are nested too deep.
+    """
+    if (twice := _repeated(new)) is not None and old != new:
+        yield "", f"{twice} occurs twice", Hit("change.widened", "risky")
     stack = [("/inputSchema", member(old, "inputSchema"), member(new, "inputSchema"), 0)]
     work = limits.SCHEMA_WORK
     while stack:
@@ -54,6 +82,8 @@ def schema_widened(old: object, new: object) -> Iterator[Change]:
                 return
             continue
         if not isinstance(before, JsonMembers):
+            if isinstance(before, list) and _text(before) != _text(after):
+                yield path, _shown(after), Hit("change.widened", "risky")
             if before is False and after is not False and not path.endswith("/additionalProperties"):
                 yield path, "any value", Hit("change.widened", "risky")
             continue
@@ -62,7 +92,8 @@ def schema_widened(old: object, new: object) -> Iterator[Change]:
                 yield path, "any value", Hit("change.widened", "risky")
             continue
         yield from _keywords(path, before, after)
-        for group in ("properties", "$defs", "definitions", "patternProperties"):
+        closed = member(before, "additionalProperties") is False
+        for group in _GROUPS:
             was, now = member(before, group), member(after, group)
             if not isinstance(now, JsonMembers):
                 continue
@@ -73,6 +104,8 @@ def schema_widened(old: object, new: object) -> Iterator[Change]:
                     stack.append((f"{path}/{group}/{key}", known[key], schema, depth + 1))
                 elif group == "properties":
                     yield f"{path}/{group}/{key}", key, _new_parameter(key, schema)
+                elif group == "patternProperties" and closed:
+                    yield f"{path}/{group}/{key}", key, Hit("change.widened", "risky")
         stack += [(f"{path}/{key}", member(before, key), member(after, key), depth + 1) for key in _NESTED]
 
 
@@ -87,31 +120,36 @@ def _keywords(path: str, old: JsonMembers, new: JsonMembers) -> Iterator[Change]
     before, after = dict(old), dict(new)
     for key in _TESTS:
         if key in before and _text(before[key]) != _text(after.get(key)):
-            yield f"{path}/{key}", _text(after.get(key)), Hit("change.widened", "risky")
+            yield f"{path}/{key}", _shown(after.get(key)), Hit("change.widened", "risky")
     if "enum" in before and _gained(before["enum"], after.get("enum")):
-        yield f"{path}/enum", _text(after.get("enum")), Hit("change.widened", "risky")
+        yield f"{path}/enum", _shown(after.get("enum")), Hit("change.widened", "risky")
     if _types(before.get("type")) and not _types(after.get("type")) <= _types(before.get("type")):
-        yield f"{path}/type", _text(after.get("type")), Hit("change.widened", "risky")
+        yield f"{path}/type", _shown(after.get("type")), Hit("change.widened", "risky")
     elif "type" in before and "type" not in after:
         yield f"{path}/type", "any type", Hit("change.widened", "risky")
     for keys, sign in ((_UPPER, 1), (_LOWER, -1)):
         for key in keys:
             was, now = before.get(key), after.get(key)
             if key in before and (not _less(now, was, sign)):
-                yield f"{path}/{key}", _text(now), Hit("change.widened", "risky")
+                yield f"{path}/{key}", _shown(now), Hit("change.widened", "risky")
     if before.get("additionalProperties") is False and after.get("additionalProperties") is not False:
         yield f"{path}/additionalProperties", "more properties", Hit("change.widened", "risky")
+    for key in before:
+        if key in _KNOWN or key in _ANNOTATIONS or (key in _NO_TEST and before[key] is _NO_TEST[key]):
+            continue
+        if _text(before[key]) != _text(after.get(key)):
+            yield f"{path}/{key}", _shown(after.get(key)), Hit("change.widened", "risky")
     gone = _set(before.get("required")) - _set(after.get("required"))
     for key in sorted(gone):
         yield f"{path}/required", key, Hit("change.widened", "note")
     if "$ref" in after and "$ref" not in before:
-        yield f"{path}/$ref", _text(after["$ref"]), Hit("change.widened", "risky")
+        yield f"{path}/$ref", _shown(after["$ref"]), Hit("change.widened", "risky")
     conditions, left = before.get("allOf"), after.get("allOf")
     if isinstance(conditions, list) and _gained(left, conditions):
-        yield f"{path}/allOf", _text(left), Hit("change.widened", "risky")
+        yield f"{path}/allOf", _shown(left), Hit("change.widened", "risky")
     for key in _CHOICES:
         if key in before and _gained(before[key], after.get(key)):
-            yield f"{path}/{key}", _text(after.get(key)), Hit("change.widened", "risky")
+            yield f"{path}/{key}", _shown(after.get(key)), Hit("change.widened", "risky")
 
 
 def _gained(before: object, after: object) -> bool:
@@ -138,9 +176,29 @@ def _set(value: object) -> frozenset[str]:
     return frozenset(key for key in value if isinstance(key, str)) if isinstance(value, list) else frozenset()
 
 
+def _repeated(value: object) -> str | None:
+    """The name of a member that occurs twice in its object, anywhere in ``value``; None if none does."""
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, JsonMembers):
+            names = Counter(name for name, _ in one)
+            if len(names) < len(one):
+                return names.most_common(1)[0][0]
+            stack += [each for _, each in one]
+        elif isinstance(one, list):
+            stack += one
+    return None
+
+
+def _shown(value: object) -> str:
+    """``value`` for a person."""
+    return _text(value)[:_SHOWN]
+
+
 def _text(value: object) -> str:
     """``value`` as JSON, the same for the same value."""
-    return json.dumps(_plain(value), ensure_ascii=False, sort_keys=True)[:1_000]
+    return json.dumps(_plain(value), ensure_ascii=False, sort_keys=True)
 
 
 def _plain(value: object) -> object:

@@ -44,9 +44,12 @@ _PIPED = (
     re.compile(r"\bbase64 (?:-d|-D|--decode)\s{0,4}\|\s{0,4}(?:sudo )?(?:ba|z)?sh\b"),
     re.compile(r"\bpowershell(?:\.exe)? [^|\n]{0,60}-e(?:nc|ncodedcommand)?\b", re.IGNORECASE),
 )
+_DECODED_AND_RUN = re.compile(r"\b(?:exec|eval|system|popen)\(.{0,80}b64decode", re.IGNORECASE)
 _URL = re.compile(
     r"\s{0,9}(?:javascript:|vbscript:|data:(?:text/html|application/xhtml|image/svg\+xml))", re.I
 )
+_LINK = re.compile(r"\]\(\s{0,9}(?:javascript:|vbscript:|data:text/html)", re.IGNORECASE)
+"""A link in Markdown that runs a script."""
 _ACTIVE = re.compile(r"<script|\son\w{3,20}\s?=|javascript:", re.IGNORECASE)
 _MARKS = ("\\x", "\\u00", "%", "&#")
 
@@ -67,8 +70,10 @@ def _mixed(word: str) -> bool:
 
 
 def may_be_active_url(text: str) -> bool:
-    """Whether ``text`` is a URL that `encoded_text` looks at."""
-    return ":" in text[:32] and _URL.match(text) is not None
+    """Whether ``text`` is a URL, or has a link, that `encoded_text` looks at."""
+    if ":" in text[:32] and _URL.match(text) is not None:
+        return True
+    return "](" in text and _LINK.search(text) is not None
 
 
 def decodes_to_order(text: str) -> bool:
@@ -83,6 +88,8 @@ def encoded_text(text: str) -> Iterator[Hit]:
         active = "svg" not in found[0].lower() or _ACTIVE.search(text) or _ACTIVE.search(_of_data_url(text))
         if active:
             yield Hit("encoded.url", "hard", found.start(), found.end())
+    elif "](" in text and (found := _LINK.search(text)):
+        yield Hit("encoded.url", "hard", found.start(), found.end())
     if len(text) < _LONG or not may_be_encoded(text):
         return
     yield from _payload(text)
@@ -91,7 +98,9 @@ def encoded_text(text: str) -> Iterator[Hit]:
         for pattern in _PIPED:
             if found := pattern.search(text):
                 yield Hit("encoded.command", "risky", found.start(), found.end())
-                break
+                return
+    if "b64decode" in lowered and (found := _DECODED_AND_RUN.search(text)):
+        yield Hit("encoded.command", "risky", found.start(), found.end())
 
 
 def _payload(text: str) -> Iterator[Hit]:

@@ -7,7 +7,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mcpzip.checks import capability, encoded, hidden, instructions, names, parameters, ranking
 from mcpzip.checks.changes import hints_changed, schema_widened
@@ -63,35 +63,68 @@ def check_items(items: Sequence[Item], others: Others = NOBODY, server: str = ""
 
 
 def compare(old: Item | None, new: Item, others: Others = NOBODY, server: str = "") -> list[Finding]:
-    """What is odd about ``new`` that was not so of ``old``, the worst first: its texts, and what its call may
-    do. old: None if there was no such item.
+    """What is odd about ``new`` that was not so of ``old``, the worst first: its texts, whether it is now
+    nearly another server's tool, and what its call may do. old: None if there was no such item.
+
+    A string that was changed is new as a whole: whoever had one odd sentence in it could add another that no
+    check tells apart. What could not be read before isn't known either.
     """
+    if old is not None and old.body == new.body:
+        return []
     value = _decoded(new)
-    found = check_item(new, others, server, value)
+    told = [*_odd(new, others, server, value), *_copied(new, others, server, value)]
+    changes: list[Finding] = []
     if old is not None:
         before = _decoded(old)
-        known = {(one.check, one.excerpt) for one in check_item(old, others, server, before)}
-        found = [one for one in found if (one.check, one.excerpt) not in known]
+        known = {
+            (one.check, one.severity, text)
+            for one, text in (*_odd(old, others, server, before), *_copied(old, others, server, before))
+            if one.check != "size.unread"
+        }
+        told = [(one, text) for one, text in told if (one.check, one.severity, text) not in known]
         if new.kind == "tool":
-            changes = [*hints_changed(before, value), *schema_widened(before, value)]
-            found += [finding(new, *change) for change in changes[: limits.CHECK_FINDINGS]]
+            try:
+                made = [*hints_changed(before, value), *schema_widened(before, value)]
+            except RecursionError:
+                made = [("", "nested too deep to be compared", Hit("change.widened", "risky"))]
+            changes = [finding(new, *change) for change in made[: limits.CHECK_FINDINGS]]
+    found = [*_fewest(one for one, _ in told), *changes]
     return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
 
 
 def check_item(item: Item, others: Others, server: str, value: object) -> list[Finding]:
     """What is odd about one item by itself. value: its decoded body; None if it can't be decoded."""
-    found: list[Finding] = []
-    if value is None:
-        return [finding(item, "", item.name, Hit("size.unread", "risky"))]
-    texts, whole = texts_of(value)
-    if not whole:
-        found.append(finding(item, "", item.name, Hit("size.unread", "risky")))
+    return _fewest(one for one, _ in _odd(item, others, server, value))
+
+
+Told = tuple[Finding, str]
+"""A finding, and the whole string that it is about."""
+
+
+def _fewest(findings: Iterable[Finding]) -> list[Finding]:
     counts = Counter[Severity]()
-    for one in _findings(item, texts, others, server, value):
+    found: list[Finding] = []
+    for one in findings:
         counts[one.severity] += 1
         if counts[one.severity] <= limits.CHECK_FINDINGS:  # so that many of little hide none of much
             found.append(one)
     return found
+
+
+def _odd(item: Item, others: Others, server: str, value: object) -> Iterator[Told]:
+    """Everything that is odd about one item by itself."""
+    texts, whole = ([], False) if value is None else texts_of(value)
+    if not whole:
+        yield finding(item, "", item.name, Hit("size.unread", "hard")), ""
+    if value is not None:
+        yield from _findings(item, texts, others, server, value)
+
+
+def _copied(item: Item, others: Others, server: str, value: object) -> Iterator[Told]:
+    """Whether the tool is nearly another server's."""
+    if item.kind == "tool" and others.tools:
+        for _, hit in names.copies([described(server, item, value)], others):
+            yield finding(item, "/description", item.name, hit), ""
 
 
 def _decoded(item: Item) -> object:
@@ -101,7 +134,7 @@ def _decoded(item: Item) -> object:
         return None
 
 
-def _findings(item: Item, texts: list[Text], others: Others, server: str, value: object) -> Iterator[Finding]:
+def _findings(item: Item, texts: list[Text], others: Others, server: str, value: object) -> Iterator[Told]:
     whole = _BETWEEN.join([text.text for text in texts])
     spaced = [words_of_name(text.text) for text in texts if text.key]
     read = folded(_BETWEEN.join([whole, words_of_name(item.name), *spaced]))
@@ -114,30 +147,30 @@ def _findings(item: Item, texts: list[Text], others: Others, server: str, value:
     named = names.mentioned(whole, server, others)
     if item.kind in _IDENTIFIERS:
         for hit in names.lookalike(item.name, server, others):
-            yield finding(item, "/name", item.name, hit)
+            yield finding(item, "/name", item.name, hit), item.name
     if len(whole) > ranking.LARGE:
-        yield finding(item, "", f"{len(whole):,} characters", Hit("size.large", _size(len(whole))))
+        yield finding(item, "", f"{len(whole):,} characters", Hit("size.large", _size(len(whole)))), ""
     for text in texts:
         parameter = text.key and _PARAMETER.search(text.path) is not None
         name = parameter or (item.kind in _IDENTIFIERS and text.path == "/name")
         if suspect:
             for hit in hidden.hidden_text(text.text, name=name):
-                yield finding(item, text.path, text.text, hit)
+                yield finding(item, text.path, text.text, hit), text.text
         if rules or praise or turns:
             yield from _phrases(item, text, rules, praise)
         if coded and not text.key:
             for hit in encoded.encoded_text(text.text):
-                yield finding(item, text.path, text.text, hit)
+                yield finding(item, text.path, text.text, hit), text.text
         if parameter:
             yield from _parameter(item, text, server, others, about)
         elif not text.key:
             yield from _description(item, text, named, about if asks else "")
     if item.kind == "tool":
         for path, shown, hit in capability.mismatch(item.name, value):
-            yield finding(item, path, shown, hit)
+            yield finding(item, path, shown, hit), shown
 
 
-def _phrases(item: Item, text: Text, rules: list[Rule], praise: list[Rule]) -> Iterator[Finding]:
+def _phrases(item: Item, text: Text, rules: list[Rule], praise: list[Rule]) -> Iterator[Told]:
     for piece in pieces(words_of_name(text.text) if text.key or text.path == "/name" else text.text):
         if len(piece) < 5:
             continue
@@ -148,29 +181,29 @@ def _phrases(item: Item, text: Text, rules: list[Rule], praise: list[Rule]) -> I
             *(hit for rule in praise for hit in list(rule.hits(read))[:1]),
         ):
             shown = piece if hit.check == "instruction.markup" and len(read) != len(piece) else read
-            yield finding(item, text.path, shown, hit)
+            yield finding(item, text.path, shown, hit), text.text
 
 
-def _parameter(item: Item, text: Text, server: str, others: Others, about: str) -> Iterator[Finding]:
+def _parameter(item: Item, text: Text, server: str, others: Others, about: str) -> Iterator[Told]:
     for hit in names.lookalike(text.text, server, others):
-        yield finding(item, text.path, text.text, hit)
+        yield finding(item, text.path, text.text, hit), text.text
     if item.kind == "tool":
         for hit in parameters.sink_name(text.text, about):
-            yield finding(item, text.path, text.text, hit)
+            yield finding(item, text.path, text.text, hit), text.text
 
 
-def _description(item: Item, text: Text, named: frozenset[str], about: str) -> Iterator[Finding]:
+def _description(item: Item, text: Text, named: frozenset[str], about: str) -> Iterator[Told]:
     if named:
         for hit in names.mentions(text.text, named):
-            yield finding(item, text.path, text.text, hit)
+            yield finding(item, text.path, text.text, hit), text.text
     if len(text.text) >= 150:
         whole = folded(text.text)
         for hit in ranking.stuffing(whole):
-            yield finding(item, text.path, whole, hit)
+            yield finding(item, text.path, whole, hit), text.text
     if about and "/properties/" in text.path:
         part = folded(text.text)
         for hit in parameters.sink_text(part, about):
-            yield finding(item, text.path, part, hit)
+            yield finding(item, text.path, part, hit), text.text
 
 
 def _size(length: int) -> Severity:

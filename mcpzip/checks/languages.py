@@ -5,7 +5,7 @@ instructions, and to keep something from the user. They are here in the language
 text in another language is found by its file names, its hidden characters and its encodings only.
 """
 
-from mcpzip.checks.phrases import KEY_WORDS, KEYS
+from mcpzip.checks.exfiltration import KEY_WORDS, KEYS
 from mcpzip.checks.rules import Rule, rule
 
 _OVERRIDE = {

@@ -6,7 +6,8 @@ poisoning and ATPA, May 2025), Trail of Bits (line jumping, April 2025), CVE-202
 phrases are written for folded text (`texts.folded`).
 """
 
-from mcpzip.checks.rules import Rule, rule
+from mcpzip.checks.exfiltration import EXFILTRATION
+from mcpzip.checks.rules import USER, Rule, rule
 
 _NOT = (
     r"\b(?:do not|don't|dont|never|must not|mustn't|should not|shouldn't|may not|without|avoid|refrain from|"
@@ -16,43 +17,6 @@ _TELL = (
     r"(?:tell|mention|inform|notify|reveal|disclose|alert|say|explain|warn|telling|mentioning|informing|"
     r"notifying"
     r"|revealing|disclosing|alerting|explaining|warning)\b"
-)
-_USER = r"\b(?:user|human|person|customer|account holder|owner)s?\b"
-_READ = (
-    r"\b(?:read|cat|open|load|copy|include|paste|append|attach|send|upload|share|pass|put|provide|dump|print|"
-    r"run|list|collect|fetch|get|retrieve|access|contents? of|from reading)\b"
-)
-KEYS = (
-    r"(?:\.ssh\b(?!/(?:config|known_hosts)|/\w{1,40}\.pub)|\bid_(?:rsa|ed25519|ecdsa|dsa)\b(?!\.pub)|"
-    r"\.aws/credentials|"
-    r"\baws credentials|\.git-credentials|\.netrc\b|\.npmrc\b|\.pypirc\b|\bmcp\.json|claude_desktop_config|"
-    r"\.kube/config|\.docker/config|gcloud/\w{1,40}|/etc/shadow|\.bash_history|\.zsh_history|\bwallet\.dat|"
-    r"\bssh id rsa|\bssh key file|(?:user's|your) private key)"
-)
-KEY_WORDS = (
-    ".ssh", "id_", "credentials", ".netrc", ".npmrc", ".pypirc", "mcp.json", "claude_desktop_config", ".kube",
-    ".docker", "gcloud", "shadow", "_history", "wallet.dat", "id rsa", "ssh key", "private key",
-)  # fmt: skip
-_ENVIRONMENT = r"(?:\.env\b(?!\.)|\bprintenv\b|\b(?:all|list) (?:the )?environment variables|/etc/passwd)"
-_SEND = (
-    r"\b(?:send|forward|post|upload|submit|transmit|bcc|e-?mail|leak|report|share|include|attach|append|pass|"
-    r"put|add|paste|export|forwards?|forwarded|sent)\b"
-)
-_KNOWN = (
-    r"(?:(?:entire|full|whole|complete|all|raw) (?:the )?(?:conversation|chat|session|context)|"
-    r"(?:conversation|chat) (?:history|so far|log)|system prompt|previous messages|last (?:\w{1,40} "
-    r")?messages|"
-    r"list of (?:all )?(?:chats|tools|files)|all available tools|api keys?\b|api token|passwords?\b|every "
-    r"file|"
-    r"all (?:the )?(?:files|secrets|credentials)|(?:user's|your) (?:credentials|secrets|tokens|password)|"
-    r"access tokens?|the files\b|open documents)"
-)
-_OUTSIDE = r"(?:https?://|[\w.+-]{1,64}@[\w-]{1,64}\.\w|\+\d{7})"
-_FIELD = (
-    r"(?:\b(?:parameter|param|argument|field|sidenote|side_note|url|query string)s?\b|"
-    r"\b(?:as|in|into|to|with) (?:the )?['\"`]\w|\binclude\b|\bappend\b|\bsend\b|\bpass\b|\bput\b|\bpaste\b|"
-    r"\bupload\b|"
-    r"\battach\b|\bpost\b|\bsame server\b|\btogether with\b|\bappend it\b|\bas the value)"
 )
 _ALL = (
     r"(?: (?:all|any|every|the|your|of|other|previous|prior|earlier|preceding|above|existing|former|my|these|"
@@ -65,6 +29,7 @@ _RULES = (
 _MODEL = r"\b(?:ai assistant|assistant|language model|ai model|ai agent|llm|the model|the agent)\b"
 
 ENGLISH: tuple[Rule, ...] = (
+    *EXFILTRATION,
     # Orders to ignore other instructions
     rule(
         "instruction.override",
@@ -122,7 +87,7 @@ ENGLISH: tuple[Rule, ...] = (
         "instruction.secrecy",
         "risky",
         rf"{_NOT} (?:ever |even |also )?{_TELL}",
-        rf"{_USER}|\bmention (?:it|this|that)\b|\bsay so\b",
+        rf"{USER}|\bmention (?:it|this|that)\b|\bsay so\b",
         needs=("tell", "mention", "inform", "notif", "reveal", "disclos", "alert", " say", "explain", "warn"),
         also=("not ", "n't ", "never ", "without ", "avoid ", "refrain ", "nor ", "dont "),
         within=60,
@@ -144,7 +109,7 @@ ENGLISH: tuple[Rule, ...] = (
     rule(
         "instruction.secrecy",
         "hard",
-        rf"{_USER} (?:must not|must never|should not|shouldn't|should never|does not need to|doesn't need "
+        rf"{USER} (?:must not|must never|should not|shouldn't|should never|does not need to|doesn't need "
         rf"to|need not|"
         r"cannot|can't) (?:know|notice|see this|find out|learn|be told|be aware)\b",
         needs=(" know", "notice", "see this", "find out", "learn", "be told", "be aware"),
@@ -155,7 +120,7 @@ ENGLISH: tuple[Rule, ...] = (
         "hard",
         r"\b(?:keep|hide|conceal) (?:this|it|that|these)(?: \w{1,40})?(?: (?:secret|hidden|confidential|"
         r"private))? from (?:the )?"
-        rf"{_USER}",
+        rf"{USER}",
         needs=("keep", "hide", "conceal"),
     ),
     rule(
@@ -167,169 +132,11 @@ ENGLISH: tuple[Rule, ...] = (
         needs=("secretly", "silently", "quietly", "covertly"),
     ),
     rule("instruction.secrecy", "risky", r"\bdo it silently\b", needs=("silently",)),
-    # Files of keys
-    rule("instruction.credentials", "hard", _READ, KEYS, _FIELD, needs=KEY_WORDS, within=90),
-    rule(
-        "instruction.credentials",
-        "hard",
-        r"\b(?:send|append|include|paste|attach|share|put)\b",
-        rf"{KEYS}",
-        needs=KEY_WORDS,
-        within=50,
-    ),
-    rule("instruction.credentials", "risky", _READ, KEYS, needs=KEY_WORDS, within=60),
-    rule(
-        "instruction.credentials",
-        "risky",
-        r"\b(?:what is stored|stored) in (?:the )?(?:user's )?home (?:folder|directory)",
-        r"\.ssh\b",
-        needs=(".ssh",),
-    ),
-    rule(
-        "instruction.credentials",
-        "risky",
-        _READ,
-        _ENVIRONMENT,
-        _FIELD,
-        needs=(".env", "printenv", "environment variables", "/etc/passwd"),
-        within=60,
-    ),
-    # What the model knows
-    rule(
-        "instruction.exfiltration",
-        "hard",
-        _SEND,
-        _KNOWN,
-        _OUTSIDE,
-        needs=(
-            "conversation",
-            "chat h",
-            "chat l",
-            "chat s",
-            "system prompt",
-            " messages",
-            "available tools",
-            "list of",
-            "api key",
-            "api token",
-            "password",
-            "every file",
-            "all files",
-            "the files",
-            "secrets",
-            "credentials",
-            "access token",
-            "open documents",
-            "whole context",
-            "full context",
-            "entire c",
-            "whole c",
-            "your tokens",
-        ),
-        also=("://", "@", "+"),
-        within=90,
-    ),
-    rule(
-        "instruction.exfiltration",
-        "risky",
-        r"\b(?:must|always|should|need to|before|each|every|assistant|model|first)\b",
-        _SEND,
-        r"(?:(?:entire|full|whole|complete) (?:conversation|chat)|conversation history|system prompt|"
-        r"last (?:\w{1,40} )?messages|list of (?:all )?chats|all chats|chat history)",
-        needs=(
-            "conversation",
-            "system prompt",
-            " messages",
-            "list of chats",
-            "list of all chats",
-            "all chats",
-            "chat history",
-            "full c",
-            "entire c",
-            "whole c",
-            "complete c",
-        ),
-        within=60,
-    ),
-    rule(
-        "instruction.exfiltration",
-        "risky",
-        r"\b(?:attach|include|pass|put|add|append|send|forward|submit)\b",
-        r"\b(?:the )?(?:last (?:\w{1,40} )?messages|(?:full|entire|whole|complete) conversation|"
-        r"conversation so "
-        r"far)",
-        needs=("messages", "conversation"),
-        within=30,
-    ),
-    rule(
-        "instruction.exfiltration",
-        "risky",
-        r"\b(?:collect|gather|find|list|extract|harvest|forward|submit)\b",
-        r"\b(?:api keys|passwords?|credentials|secrets|access tokens|environment variables|all (?:available "
-        r")?tools)\b",
-        r"\b(?:submit|send|forward|post|upload|register|paste|if one)\w{0,40}\b",
-        needs=("api keys", "password", "credentials", "secrets", "tokens", "environment variables", "tools"),
-        within=70,
-    ),
-    rule(
-        "instruction.exfiltration",
-        "hard",
-        r"\bcopy of (?:every|each|all)\b",
-        r"\b(?:forwarded|sent|mailed|uploaded)\b",
-        _OUTSIDE,
-        needs=("copy of",),
-        within=60,
-    ),
-    rule(
-        "instruction.exfiltration",
-        "risky",
-        r"\b(?:is uploaded|is also sent|also send)\b",
-        r"https?://",
-        needs=("is uploaded", "is also sent", "also send"),
-    ),
-    # Messages and money elsewhere
-    rule(
-        "instruction.reroute",
-        "hard",
-        r"\b(?:all|every|each|any) (?:outgoing |new )?(?:e-?mails?|messages?|payments?|transfers?|invoices?|"
-        r"orders?)\b",
-        r"\b(?:must|should|have to|has to|are to|will|always) (?:also |always )?(?:be )?(?:sent|forwarded|"
-        r"copied|routed|"
-        r"redirected|paid|made)\b",
-        rf"(?:{_OUTSIDE}|\binstead\b|\bblind copy\b)",
-        needs=("mail", "message", "payment", "transfer", "invoice", "order"),
-        also=(" sent", "forwarded", "copied", "routed", "redirected", " paid", " made"),
-        within=60,
-    ),
-    rule(
-        "instruction.reroute",
-        "hard",
-        r"\b(?:always|must|every|also|each)\b",
-        r"\b(?:bcc|blind copy|blind carbon copy)\b",
-        r"[\w.+-]{1,64}@[\w-]{1,64}\.\w",
-        needs=("bcc", "blind copy", "blind carbon"),
-        within=60,
-    ),
-    rule(
-        "instruction.reroute",
-        "risky",
-        r"\b(?:replace|change|set|rewrite|substitute) the (?:recipient|payee|iban|account number|"
-        r"beneficiary|destination)",
-        r"\b(?:every|always|all|must|before|whenever|do not|don't)\b",
-        needs=("recipient", "payee", "iban", "account number", "beneficiary", "destination"),
-        within=90,
-    ),
-    rule(
-        "instruction.reroute",
-        "risky",
-        r"\brecipient (?:is )?changed to [\w.+-]{1,64}@",
-        needs=("recipient",),
-    ),
     # Consent
     rule(
         "instruction.consent",
         "risky",
-        rf"\b(?:never|do not|don't) ask (?:the )?(?:{_USER} )?(?:for )?(?:any )?(?:confirmation|permission|"
+        rf"\b(?:never|do not|don't) ask (?:the )?(?:{USER} )?(?:for )?(?:any )?(?:confirmation|permission|"
         rf"approval|consent)",
         needs=(" ask ",),
         also=("confirmation", "permission", "approval", "consent"),
@@ -337,7 +144,7 @@ ENGLISH: tuple[Rule, ...] = (
     rule(
         "instruction.consent",
         "risky",
-        rf"(?:{_USER}|\bthey|\bhe|\bshe) (?:has|have) (?:already )?(?:approved|agreed|consented|"
+        rf"(?:{USER}|\bthey|\bhe|\bshe) (?:has|have) (?:already )?(?:approved|agreed|consented|"
         rf"authori[sz]ed|confirmed)"
         r"(?: to)? (?:all|every|any|everything)",
         needs=("approved", "agreed", "consented", "authori", "confirmed"),
@@ -345,10 +152,26 @@ ENGLISH: tuple[Rule, ...] = (
     rule(
         "instruction.consent",
         "risky",
-        rf"\bwithout asking (?:the )?(?:{_USER}|for )|\bdo not ask the user\.|\b(?:always|automatically) "
+        rf"\bwithout asking (?:the )?(?:{USER}|for )|\bdo not ask the user\.|\b(?:always|automatically) "
         rf"approve (?:all |any |every )?"
         r"(?:calls?|requests?|tools?)|\bwithout confirmation(?:$| \|)",
         needs=("without asking", "do not ask the user", "approve", "without confirmation"),
+    ),
+    rule(
+        "instruction.consent",
+        "risky",
+        rf"\b(?:never|do not|don't|without) wait(?:ing)? for (?:the )?(?:{USER}(?:'s|s')? )?(?:approval|"
+        r"confirmation|permission|consent)\b",
+        needs=("wait for", "waiting for"),
+        also=("confirmation", "permission", "approval", "consent"),
+    ),
+    rule(
+        "instruction.consent",
+        "risky",
+        r"\bskip (?:all |any |every |the )?(?:user )?(?:confirmation|approval|permission)s?\b",
+        rf"(?:{USER}|\bthey|\bhe|\bshe) (?:has|have)\b",
+        needs=("skip",),
+        also=("confirmation", "permission", "approval"),
     ),
     # Orders beyond the tool
     rule(
@@ -363,7 +186,7 @@ ENGLISH: tuple[Rule, ...] = (
         "instruction.order",
         "risky",
         rf"{_MODEL} (?:must|shall|has to|needs to) (?:now |first |always |also |immediately )?(?:read|send|"
-        r"forward|execute|run|put|include|upload|prefix|post|submit|cat|copy|append|approve)\b",
+        r"forward|execute|run|put|include|upload|prefix|post|submit|cat|copy|append|approve|call|invoke)\b",
         needs=(
             "assistant must",
             "assistant s",
@@ -395,6 +218,21 @@ ENGLISH: tuple[Rule, ...] = (
         r"server)s?",
         needs=("before",),
         also=("other tool", "other server"),
+    ),
+    rule(
+        "instruction.order",
+        "risky",
+        r"\bbefore (?:you (?:answer|respond|reply)\b|(?:answer|respond|reply)ing(?: to)? (?:the user|any))",
+        r"\b(?:call|invoke|run|execute|read|send|upload) [\w`'~./-]{2,64}",
+        needs=(
+            "before you answer",
+            "before you respond",
+            "before you reply",
+            "before answering",
+            "before responding",
+            "before replying",
+        ),
+        within=60,
     ),
     rule(
         "instruction.order",

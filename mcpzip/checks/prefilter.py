@@ -17,10 +17,13 @@ from mcpzip.checks.confusables import is_lookalike
 from mcpzip.checks.hidden import may_hide
 from mcpzip.checks.instructions import RULES
 from mcpzip.checks.texts import PIECE, folded, words_of_name
+from mcpzip.model import limits
 from mcpzip.model.surface import Item
 
 _AT_ONCE = 1 << 21
 """Bytes of items that are searched at once, so that other threads wait for milliseconds at most."""
+_MANY_BRACKETS = 400
+"""Opening brackets of a text that may be nested too deep."""
 _STRING = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+"(?:\s*+:)?)', re.DOTALL)
 """A string in JSON without the quotation mark before it, with that after it, and the colon after a name."""
 _NAME = re.compile(rb'"name"\s*+:\s*+"([^"\\]*+(?:\\.[^"\\]*+)*+")', re.DOTALL)
@@ -42,9 +45,14 @@ def suspects(items: Sequence[Item]) -> list[Item]:
         found += [
             item
             for item, own in zip(part, strings, strict=True)
-            if not suspicious.isdisjoint(own) or not item.name.isascii()
+            if not suspicious.isdisjoint(own) or not item.name.isascii() or _may_be_unread(item.body)
         ]
     return found
+
+
+def _may_be_unread(body: bytes) -> bool:
+    """Whether an item with this body may be too long, or nested too deep, to be checked whole."""
+    return len(body) > limits.CHECKED_TEXT or body.count(b"[") + body.count(b"{") > _MANY_BRACKETS
 
 
 def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

@@ -39,6 +39,19 @@ PRAISE = RuleSet(
             ),
             (r"\bbest tool for (?:everything|all|every)\b", ("best tool",)),
             (
+                r"\b(?:use|call|choose|prefer) (?:this |it )?(?:tool )?(?:before|over|instead of) (?:using )?"
+                r"(?:any|all|every) other\b(?! tools? (?:that|which)\b)",
+                (" any other", " all other", " every other"),
+            ),
+            (
+                r"\balways (?:pick|choose|prefer|select) (?:this (?:one|tool|server)|it)\b",
+                ("always pick", "always choose", "always prefer", "always select"),
+            ),
+            (
+                r"\b(?:never|do not|don't) use (?:the |your |any )?(?:built-?in|native) tools?\b",
+                ("built-in tool", "builtin tool", "native tool"),
+            ),
+            (
                 r"\b(?:choose|use|prefer|call) (?:a |the |only )?tools? of this server (?:before|instead of|"
                 r"over) (?:the )?tools? of"
                 r" other",

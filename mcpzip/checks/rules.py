@@ -13,6 +13,8 @@ from functools import cache
 
 from mcpzip.checks.finding import Hit, Severity
 
+USER = r"\b(?:user|human|person|customer|account holder|owner)s?\b"
+"""The person whom the model works for, in a phrase."""
 _SEARCHED = 16_384
 """Characters of a text that are searched at once."""
 _MOST = 200

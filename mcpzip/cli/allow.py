@@ -14,7 +14,7 @@ import click
 
 from mcpzip.catalog import snapshot
 from mcpzip.cli import console
-from mcpzip.cli.parameters import config_option, examples, json_option, tool_names
+from mcpzip.cli.parameters import config_option, examples, hint, json_option, tool_names
 from mcpzip.cli.proxy_session import find_tool, proxy_with
 from mcpzip.config import Config, config_path, load
 from mcpzip.config.paths import find_project
@@ -84,7 +84,7 @@ def allow(
             raise click.UsageError("--call has its arguments already.")
         name, arguments = refused.name, refused.arguments
     if name is None:
-        raise click.UsageError("Name a tool, as mcpzip search shows it, or say --list.")
+        raise click.UsageError(f"Name a tool, as {hint('search')} shows it, or say --list.")
     loaded = load(path, os.environ, find_project(os.environ))
     entry = _tool(loaded, name)
     name = entry.name
@@ -122,7 +122,7 @@ def allow(
     if once:
         console.say(f"Allowed once, within {age(seconds)}: it has to be called again.")
         return 0
-    console.say(f"Allowed for {age(seconds)}. To take that back: mcpzip allow --revoke {name}")
+    console.say(f"Allowed for {age(seconds)}. To take that back: {hint('allow', '--revoke', name)}")
     return 0
 
 

@@ -16,7 +16,7 @@ from mcpzip.auth.status import AuthStatus, Listing, address, left_over, status_o
 from mcpzip.auth.store import Store
 from mcpzip.cli import console
 from mcpzip.cli.console import warn
-from mcpzip.cli.parameters import examples, server_names
+from mcpzip.cli.parameters import examples, hint, server_names
 from mcpzip.cli.proxy_session import known_server, with_proxy
 from mcpzip.config.schema import AuthConfig, ServerConfig
 from mcpzip.model.durations import age
@@ -225,7 +225,7 @@ async def _logout_servers(proxy: Proxy, store: Store, name: str) -> list[ServerC
         kept = await in_thread(store.all, "auth")
         found = [one.url for one in kept if name in (one.url, address(one.url))]
         if not found:
-            raise McpzipError(f"Nothing is kept for {address(name)}. See: mcpzip auth status")
+            raise McpzipError(f"Nothing is kept for {address(name)}. See: {hint('auth', 'status')}")
         return [ServerConfig(address(url), "http", url=url, auth=AuthConfig()) for url in found]
     server = proxy.config.servers[known_server(proxy, name)]
     if server.transport == "stdio":

@@ -6,7 +6,7 @@ import time
 import click
 
 from mcpzip.cli import console
-from mcpzip.cli.parameters import config_option, examples, json_option
+from mcpzip.cli.parameters import config_option, examples, hint, json_option
 from mcpzip.config import config_path
 from mcpzip.config.paths import find_project, logs_folder
 from mcpzip.model.durations import age
@@ -60,7 +60,7 @@ def stop(config: str | None) -> int:
     elif asking.wait_for_end(path, project):
         console.say("The daemon was ended. The next request of an agent starts another one.")
     else:
-        console.note("The daemon has not ended yet: mcpzip status shows its process id.")
+        console.note(f"The daemon has not ended yet: {hint('status')} shows its process id.")
         return 1
     return 0
 
@@ -73,7 +73,7 @@ def restart(context: click.Context, config: str | None) -> int:
     path, project = config_path(config, os.environ), find_project(os.environ)
     asking.ask(path, project, "stop")
     if not asking.wait_for_end(path, project):
-        console.note("The daemon has not ended yet: mcpzip status shows its process id.")
+        console.note(f"The daemon has not ended yet: {hint('status')} shows its process id.")
         return 1
     done: int = context.invoke(start, config=config)
     return done
@@ -96,13 +96,13 @@ def status(as_json: bool, config: str | None) -> int:
     agents = f"{clients} agent{'' if clients == 1 else 's'}"
     console.say(
         f"process {found['pid']}, version {found['version']}, {age(time.time() - found['started_at'])} old, "
-        f"serves {agents}: mcpzip ps"
+        f"serves {agents}: {hint('ps')}"
     )
     if found["address"]:
         console.say(f"over HTTP at {found['address']}")
     console.say(f"config {found['config']}")
     console.say(f"socket {socket_and_lock(path, project)[0]}")
-    console.say(f"log in {logs_folder(path)}: mcpzip logs")
+    console.say(f"log in {logs_folder(path)}: {hint('logs')}")
     return 0
 
 

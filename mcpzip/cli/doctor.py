@@ -13,7 +13,7 @@ import click
 
 from mcpzip import __version__
 from mcpzip.cli import console
-from mcpzip.cli.parameters import config_option, examples, json_option, server_names
+from mcpzip.cli.parameters import config_option, examples, hint, json_option, server_names
 from mcpzip.config import config_path
 from mcpzip.config.paths import find_project, logs_folder
 from mcpzip.config.secrets import masked_entry
@@ -127,9 +127,9 @@ def _show(findings: list[Finding], setup: Setup, *, offline: bool) -> None:
         f"{whole}: {_count(findings) if findings else 'nothing is wrong'}.", "red" if errors else "green"
     )
     if any(finding.fix for finding in findings):
-        console.say("mcpzip doctor --fix fixes what is marked with *.")
+        console.say(f"{hint('doctor', '--fix')} fixes what is marked with *.")
     if findings:
-        console.say(f"The log is in {logs_folder(setup.path)}: mcpzip logs")
+        console.say(f"The log is in {logs_folder(setup.path)}: {hint('logs')}")
 
 
 def _show_finding(finding: Finding) -> None:

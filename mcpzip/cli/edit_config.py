@@ -9,11 +9,12 @@ import click
 
 from mcpzip.catalog import Failed, Listed
 from mcpzip.cli import console
-from mcpzip.cli.parameters import config_option, examples, server_names
+from mcpzip.cli.parameters import config_option, examples, hint, server_names
 from mcpzip.cli.proxy_session import proxy_with
 from mcpzip.clients.config_file import ConfigFile, entry_of, entry_of_json
 from mcpzip.clients.migration import Change, write
 from mcpzip.config import config_path, load, parse
+from mcpzip.doctor.pin_checks import held_in_brief
 from mcpzip.model import limits
 from mcpzip.model.errors import NEEDS_LOGIN
 from mcpzip.system.files import write_atomic
@@ -95,13 +96,15 @@ def _add(name: str, entry: dict[str, Any], config: str | None, *, force: bool, c
         return 1
     write(change)
     if isinstance(found, Listed):
-        count = len(found.tools)
+        count = len(found.record.entries)
         tools = f"{count} {'tool' if count == 1 else 'tools'}"
         console.say(f"Added {name} with {tools} to {file.path}. {_USED}")
+        if held := held_in_brief(parse(change.after, change.path, os.environ), [name]).get(name):
+            console.say(f"More is {held}. To look at it: {hint('review', name)}")
     else:
         console.say(f"Added {name} to {file.path}. {_USED}")
     if isinstance(found, Failed):
-        console.say(f"It needs a login: mcpzip auth login {name}")
+        console.say(f"It needs a login: {hint('auth', 'login', name)}")
     return 0
 
 

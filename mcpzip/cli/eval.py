@@ -14,7 +14,7 @@ from mcpzip.cli.eval_changes import Changes, Miss
 from mcpzip.cli.eval_report import Evaluation
 from mcpzip.cli.eval_settings import KEYWORD, LOCAL, REMOTE, TIERS, Setting, copy_of, has_remote, local_only
 from mcpzip.cli.eval_settings import opened as opened_settings
-from mcpzip.cli.parameters import config_option, examples, json_option, server_names
+from mcpzip.cli.parameters import config_option, examples, hint, json_option, server_names
 from mcpzip.cli.proxy_session import known_server, list_missing, proxy_with
 from mcpzip.config import config_path, load
 from mcpzip.config.paths import find_project
@@ -163,7 +163,7 @@ async def _evaluate(path: str, options: _Options) -> Evaluation | None:
         await list_missing(proxy)
         entries = [each for each in proxy.catalog.entries if options.server in (None, each.server)]
         if not entries:
-            console.note("There are no tools. mcpzip servers says why.")
+            console.note(f"There are no tools. {hint('servers')} says why.")
             return None
         if own:
             asked, requests = entries, _checked(proxy, options, file)
@@ -178,7 +178,7 @@ async def _evaluate(path: str, options: _Options) -> Evaluation | None:
         if not requests:
             console.note(
                 "No request can be made: the tools have neither descriptions nor names of two words. "
-                "Write requests of your own: mcpzip eval --queries FILE."
+                f"Write requests of your own: {hint('eval', '--queries', 'FILE')}"
                 if not own
                 else "No request is left. Write requests for the tools of this server into the file."
             )
@@ -264,7 +264,7 @@ def _checked(proxy: Proxy, options: _Options, requests: Sequence[Request]) -> li
         more = f" and {len(unknown) - _WRONG_NAMES} more" if len(unknown) > _WRONG_NAMES else ""
         raise McpzipError(
             f"{options.queries} names tools that the catalog doesn't have: {', '.join(said)}{more}. "
-            "Correct the names; mcpzip tools lists them."
+            f"Correct the names; {hint('tools')} lists them."
         )
     prefix = f"{options.server}__"
     return [

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from mcpzip.cli import console
 from mcpzip.cli.eval_changes import Change, Miss
+from mcpzip.cli.parameters import hint
 from mcpzip.cli.token_counter import as_model_reads, token_counter
 from mcpzip.model.entry import Entry
 from mcpzip.search.evaluation.lookalikes import SHORT
@@ -97,7 +98,7 @@ def show(found: Evaluation, misses: int) -> None:
     _table("requests", rows, found)
     if found.used:
         console.say(
-            "  tools you use: those called through mcpzip, each weighted by its calls (mcpzip usage)."
+            f"  tools you use: those called through mcpzip, each weighted by its calls ({hint('usage')})."
         )
     if len(found.servers) > 1:
         console.say("")
@@ -110,7 +111,9 @@ def show(found: Evaluation, misses: int) -> None:
     for reason, times in found.absent.items():
         console.note(f"{times:,} of {len(found.outcomes):,} requests were answered without {reason}.")
     if found.unasked:
-        console.note("The config's remote tiers were not asked. mcpzip eval --tiers remote asks them.")
+        console.note(
+            f"The config's remote tiers were not asked. To ask them: {hint('eval', '--tiers', 'remote')}"
+        )
     _show_alike(found)
     _show_misses(found, misses)
 

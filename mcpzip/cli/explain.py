@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from mcpzip.catalog import Catalog
 from mcpzip.cli import console
+from mcpzip.cli.parameters import hint
 from mcpzip.model.signature import parameters, summary
 from mcpzip.proxy.search_reply import (
     by_need,
@@ -157,7 +158,7 @@ def _show_no_hits(question: SearchRequest, results: Results, catalog: Catalog) -
         return False
     why = no_hits_text(question, results, catalog, _SERVERS_SHOWN)
     if not catalog.entries:
-        why = "There are no tools. `mcpzip servers` says why."
+        why = f"There are no tools. {hint('servers')} says why."
     console.note(f"Nothing found in {results.searched} tools. {why}")
     return True
 

@@ -23,7 +23,7 @@ from mcpzip.cli import console
 from mcpzip.cli.edit_config import listed_after
 from mcpzip.cli.init_search import SearchSettings
 from mcpzip.cli.migrate import ourselves, show_moves
-from mcpzip.cli.parameters import client_names, config_option, examples
+from mcpzip.cli.parameters import client_names, config_option, examples, hint
 from mcpzip.cli.questions import Questions
 from mcpzip.clients.config_file import ConfigFile
 from mcpzip.clients.known import Client, known_clients
@@ -216,7 +216,7 @@ class _Wizard:
         return dict(json.loads(text))
 
     def _sign_in(self, name: str) -> None:
-        command = f"mcpzip auth login {name}"
+        command = hint("auth", "login", name)
         if self._questions.ask and self._questions.confirm("It wants you to sign in. Do that now?"):
             from mcpzip.cli.commands import run
 
@@ -272,10 +272,10 @@ class _Wizard:
         servers = f"{count} {'server' if count == 1 else 'servers'}"
         console.say(f"\nmcpzip has {servers} in {self._path}.")
         if count:
-            console.say("Next: mcpzip search 'what you want to do'")
-            console.say("If something doesn't work: mcpzip doctor")
+            console.say(f"Next: {hint('search', 'what you want to do')}")
+            console.say(f"If something doesn't work: {hint('doctor')}")
         else:
-            console.say("Next: mcpzip add NAME -- COMMAND, or mcpzip init again.")
+            console.say(f"Next: {hint('add', 'NAME', '--', 'COMMAND')}, or {hint('init')} again.")
 
 
 def _is_here(client: Client) -> bool:

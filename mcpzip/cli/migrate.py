@@ -9,14 +9,13 @@ from collections.abc import Sequence
 import click
 
 from mcpzip.cli import console
-from mcpzip.cli.parameters import client_names, examples, json_option
+from mcpzip.cli.parameters import client_names, examples, hint, json_option
 from mcpzip.clients.known import Client, known_clients
 from mcpzip.clients.migration import Change, Plan, Stay
 from mcpzip.clients.plan import plan
 from mcpzip.clients.record import Outcome, plan_undo, rewritten, undo
 from mcpzip.clients.record import migrate as make
 from mcpzip.config.paths import CONFIG_VARIABLE, DEFAULT, PROJECT_FILE, config_path
-from mcpzip.doctor.shell import command_line
 from mcpzip.model.redaction import redact
 from mcpzip.system.terminal import is_interactive
 
@@ -101,15 +100,13 @@ def migrate(
         console.say("Nothing was changed.")
         return 1
     folder = make(found.changes, path)
-    console.say(f"The files as they were are in {folder}; mcpzip migrate --undo puts them back.")
+    console.say(f"The files as they were are in {folder}; {hint('migrate', '--undo')} puts them back.")
     for each in rewritten(found.changes):
-        console.warn(f"{each} was rewritten by its program. Quit that program and run mcpzip migrate again.")
+        console.warn(f"{each} was rewritten by its program. Quit that program, then again: {hint('migrate')}")
     titles = ", ".join(dict.fromkeys(move.source.client.title for move in found.moves))
     for folder in dict.fromkeys(move.source.project for move in found.moves if move.source.project):
-        console.say(
-            f"Look at the project's servers, and allow them: {command_line('mcpzip', 'trust', folder)}"
-        )
-    console.say(f"Restart {titles}. Then: mcpzip servers")
+        console.say(f"Look at the project's servers, and allow them: {hint('trust', folder)}")
+    console.say(f"Restart {titles}. Then: {hint('servers')}")
     return 0
 
 
@@ -170,14 +167,14 @@ def show_moves(found: Plan, path: str) -> None:
         console.say(
             "There is nothing to move."
             if not found.stays
-            else "There is nothing else to move. To add a server: mcpzip add NAME -- COMMAND"
+            else f"There is nothing else to move. To add a server: {hint('add', 'NAME', '--', 'COMMAND')}"
         )
 
 
 def _stays(stay: Stay) -> str:
     subject = f"{stay.name} of {stay.client} ({stay.path})" if stay.name else f"{stay.client}'s {stay.path}"
     if stay.project:
-        move = command_line("mcpzip", "migrate", "--project", stay.project)
+        move = hint("migrate", "--project", stay.project)
         return f"{subject} stays as it is: {stay.reason}. To move it to {PROJECT_FILE} there: {move}"
     return f"{subject} stays as it is: {stay.reason}."
 

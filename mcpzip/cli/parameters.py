@@ -32,6 +32,15 @@ def examples(*lines: str | tuple[str, str]) -> str:
     return "\n".join(("\b", "Examples:", *rows))
 
 
+def hint(*words: str) -> str:
+    """The command ``mcpzip`` ``words`` for a person to copy from a message, with --config if the command that
+    runs now uses another config than the default one.
+    """
+    from mcpzip.config.paths import mcpzip_command
+
+    return mcpzip_command(_config_path(click.get_current_context(silent=True)), *words)
+
+
 # ---- completion
 
 
@@ -56,10 +65,12 @@ def _complete(names: Callable[[click.Context], Iterable[str]]) -> Complete:
     return complete
 
 
-def _config_path(context: click.Context) -> str:
+def _config_path(context: click.Context | None) -> str:
     """The config that the command line names, or the default one."""
-    from mcpzip.config import config_path
+    from mcpzip.config.paths import config_path
 
+    if context is None:
+        return config_path(None, os.environ)
     root = context.find_root()
     return config_path(context.params.get("config") or root.params.get("config"), os.environ)
 

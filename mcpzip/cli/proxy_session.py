@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mcpzip.catalog import Listed, snapshot
 from mcpzip.cli import console
 from mcpzip.cli.console import warn
-from mcpzip.cli.parameters import config_option
+from mcpzip.cli.parameters import config_option, hint
 from mcpzip.config import Config, config_path, load
 from mcpzip.config.paths import cache_folder, find_project
 from mcpzip.config.schema import SemanticConfig
@@ -129,7 +129,9 @@ async def find_tool(proxy: Proxy, name: str) -> Entry:
     try:
         return (await proxy.resolver.resolve(name))[0]
     except UnknownToolError as error:
-        raise UnknownToolError(error.name, error.nearest, "Find it: mcpzip search 'what it does'") from error
+        raise UnknownToolError(
+            error.name, error.nearest, f"Find it: {hint('search', 'what it does')}"
+        ) from error
 
 
 def known_server(proxy: Proxy, name: str) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from mcpzip.cli import console
 from mcpzip.cli.daemon import NONE_RUNS
-from mcpzip.cli.parameters import config_option, examples, json_option
+from mcpzip.cli.parameters import config_option, examples, hint, json_option
 from mcpzip.config import config_path
 from mcpzip.config.paths import find_project
 from mcpzip.model.durations import age
@@ -162,7 +162,7 @@ def _show_other(run: Run) -> None:
     where = f" at {run.address}" if run.address else ""
     host = "" if run.host == socket.gethostname() else f" on {run.host}"
     how = "another daemon" if run.daemon else "without the daemon"
-    console.say(f"\n{how}: process {run.pid}{host}{where} serves {clients}: mcpzip status")
+    console.say(f"\n{how}: process {run.pid}{host}{where} serves {clients}: {hint('status')}")
 
 
 def _home(folder: str) -> str:

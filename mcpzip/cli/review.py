@@ -15,10 +15,10 @@ import click
 
 from mcpzip.catalog import snapshot
 from mcpzip.cli import console
-from mcpzip.cli.parameters import config_option, examples, json_option, server_names
+from mcpzip.cli.parameters import config_option, examples, hint, json_option, server_names
 from mcpzip.cli.proxy_session import unknown_server
 from mcpzip.config import Config, config_path, load
-from mcpzip.config.paths import command_line, find_project
+from mcpzip.config.paths import find_project, quoted_word
 from mcpzip.model.durations import age
 from mcpzip.model.errors import McpzipError
 from mcpzip.model.names import join
@@ -73,17 +73,17 @@ def review(
     found = Review(loaded)
     if repair:
         return _repair(found, loaded)
-    servers, names = _selection(loaded, words, decided=approve or reject)
     try:
+        servers, names = _selection(found, loaded, words, decided=approve or reject)
         if history:
             return _history(found.events(servers), as_json=as_json)
         held = found.held(servers)
     except PinsUnusableError as error:
-        raise McpzipError(_unusable(error, loaded.path)) from error
+        raise McpzipError(_unusable(error)) from error
     if approve or reject:
         if approve == reject:
             raise McpzipError("Name either --approve or --reject.")
-        return _decide(found, _named(held, names, every=every), approve=approve)
+        return _decide(found, _named(held, names, every=every, approve=approve), approve=approve)
     if as_json:
         console.data([_as_json(item) for item in held])
         return 0
@@ -92,8 +92,8 @@ def review(
     return _look(found, held)
 
 
-def _unusable(error: PinsUnusableError, config: str) -> str:
-    repair = command_line(["mcpzip", "review", "--repair"], config, os.environ)
+def _unusable(error: PinsUnusableError) -> str:
+    repair = hint("review", "--repair")
     remedy = (
         f"Use that version; or begin anew with what is offered now: {repair}"
         if error.later
@@ -102,31 +102,40 @@ def _unusable(error: PinsUnusableError, config: str) -> str:
     return f"{error}. Until then nothing new or changed of a server is offered. {remedy}"
 
 
-def _selection(config: Config, words: Sequence[str], *, decided: bool) -> tuple[list[str], list[str]]:
+def _selection(
+    found: Review, config: Config, words: Sequence[str], *, decided: bool
+) -> tuple[list[str], list[str]]:
     """The servers, and the names of items, that ``words`` mean. Raises McpzipError."""
     if words and words[0] in config.servers:
         if len(words) > 1 and not decided:
             raise McpzipError("Names of items go with --approve or --reject.")
         return [words[0]], list(words[1:])
     if words and not decided:
-        raise unknown_server(words[0], config.servers, config.path)
+        error = unknown_server(words[0], config.servers, config.path)
+        there = [_in_folder(folder, words[0]) for folder in found.projects(words[0])]
+        raise McpzipError(f"{error} A project has one: {'; '.join(there)}") if there else error
     return sorted(config.servers), list(words)
 
 
-def _named(held: Sequence[HeldItem], names: Sequence[str], *, every: bool) -> list[HeldItem]:
-    """Those of ``held`` that ``names`` mean. Raises McpzipError."""
+def _named(held: Sequence[HeldItem], names: Sequence[str], *, every: bool, approve: bool) -> list[HeldItem]:
+    """Those of ``held`` that ``names`` mean, each of which means one. Raises McpzipError."""
     if every and not names:
         if not held:
             raise McpzipError("Nothing is held back.")
         return list(held)
     if not names:
-        raise McpzipError("Name the items, or write --all. To look at them: mcpzip review")
+        raise McpzipError(f"Name the items, or write --all. To look at them: {hint('review')}")
     found: dict[tuple[str, str], HeldItem] = {}
     for name in names:
-        spellings = [each for each in held if name in (each.name, each.key, join(each.server, each.name))]
+        keys = [each for each in held if name == each.key]
+        spellings = keys or [each for each in held if name in (each.name, join(each.server, each.name))]
         if not spellings:
             known = ", ".join(visible(each.name)[:60] for each in held[:10]) or "nothing"
             raise McpzipError(f"No item {name!r} is held back. Held: {known}.")
+        if len(spellings) > 1:
+            option = "--approve" if approve else "--reject"
+            which = "; ".join(hint("review", each.server, option, each.key) for each in spellings[:10])
+            raise McpzipError(f"{len(spellings)} held items are called {name!r}. Say which one: {which}")
         found.update({(each.server, each.key): each for each in spellings})
     return list(found.values())
 
@@ -151,7 +160,7 @@ def _apply(found: Review, items: Sequence[HeldItem], *, approve: bool) -> int:
         raise McpzipError(f"{found.path} can't be written: {error.strerror or error}.") from error
     for item in items:
         if item in late:
-            console.warn(f"{_title(item)} has changed since it was shown, and stays held: mcpzip review")
+            console.warn(f"{_title(item)} has changed since it was shown, and stays held: {hint('review')}")
         elif approve:
             console.say(f"Approved {_title(item)} ({item.fingerprint}). Agents see it within a second.")
         else:
@@ -159,8 +168,15 @@ def _apply(found: Review, items: Sequence[HeldItem], *, approve: bool) -> int:
     return 1 if late else 0
 
 
+def _in_folder(folder: str, *words: str) -> str:
+    """The command that reviews the servers of the project in ``folder``."""
+    return f"cd {quoted_word(folder)} && {hint('review', *words)}"
+
+
 def _look(found: Review, held: Sequence[HeldItem]) -> int:
     waiting = [item for item in held if not item.hold.rejected]
+    for folder in found.projects():
+        console.note(f"Something of a project's servers is held back too: {_in_folder(folder)}")
     if not waiting:
         rejected = f" Rejected earlier: {_counted(held)}." if held else ""
         console.say(f"Nothing is held back.{rejected}")
@@ -210,7 +226,7 @@ def _repair(found: Review, config: Config) -> int:
     except OSError as error:
         raise McpzipError(f"{found.path} can't be written: {error.strerror or error}.") from error
     kept = f" The earlier file is {backup}." if backup else ""
-    console.say(f"Written.{kept} What was held is examined when its server is listed: mcpzip refresh")
+    console.say(f"Written.{kept} What was held is examined when its server is listed: {hint('refresh')}")
     return 0
 
 
@@ -225,7 +241,9 @@ def _show(item: HeldItem) -> None:
     for reason in item.hold.reasons:
         console.say(f"  {visible(reason)}", "yellow")
     if item.after is None:
-        console.say("  Its text is not stored. List the server again: mcpzip refresh", "yellow")
+        console.say(
+            f"  Its text is not stored. List the server again: {hint('refresh', item.server)}", "yellow"
+        )
         return
     if item.before is None:
         console.say("  There is no approved one to compare it with.", "dim")
@@ -236,7 +254,7 @@ def _show(item: HeldItem) -> None:
             style = {"+": "green", "-": "red"}.get(sign, "dim")
             console.say(f"    {sign} {line}", style)
     if len(found) > _FIELDS:
-        console.say(f"  and {len(found) - _FIELDS:,} more fields: mcpzip review --json", "dim")
+        console.say(f"  and {len(found) - _FIELDS:,} more fields: {hint('review', '--json')}", "dim")
 
 
 def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
@@ -259,7 +277,7 @@ def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
 
 def _cut(text: str, most: int) -> str:
     left = len(text) - most
-    return f"{text[:most]}… ({left:,} more characters: mcpzip review --json)" if left > 0 else text
+    return f"{text[:most]}… ({left:,} more characters: {hint('review', '--json')})" if left > 0 else text
 
 
 def _title(item: HeldItem) -> str:

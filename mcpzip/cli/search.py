@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.cli import console, explain
 from mcpzip.cli.console import warn
-from mcpzip.cli.parameters import config_option, examples, server_names
+from mcpzip.cli.parameters import config_option, examples, hint, server_names
 from mcpzip.cli.proxy_session import list_missing, open_proxy
 from mcpzip.config import Config, config_path, load, parse
 from mcpzip.config.schema import MAX_LIMIT, SemanticConfig
@@ -93,7 +93,7 @@ def search(
             raise click.UsageError("--batch needs --catalog FILE.jsonl.")
         return asyncio.run(_answer_batch(Path(catalog), config, tier))
     if query is None:
-        raise click.UsageError("Say what to search for, e.g. mcpzip search 'send a message'.")
+        raise click.UsageError(f"Say what to search for, e.g. {hint('search', 'send a message')}")
     request = _Request(query, limit, Filters(server, read_only), as_json, as_model, explained)
     if catalog is not None:
         return asyncio.run(_search_file(Path(catalog), config, tier, request))

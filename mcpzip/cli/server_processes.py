@@ -6,7 +6,7 @@ import click
 
 from mcpzip.cli import console
 from mcpzip.cli.daemon import NONE_RUNS
-from mcpzip.cli.parameters import config_option, examples, server_names
+from mcpzip.cli.parameters import config_option, examples, hint, server_names
 from mcpzip.cli.proxy_session import unknown_server
 from mcpzip.config import config_path, load
 from mcpzip.config.paths import find_project
@@ -40,7 +40,9 @@ def _disconnect(names: tuple[str, ...], config: str | None, *, again: bool) -> i
         if not isinstance(found, dict):
             if again:
                 forget_saved(load(path, os.environ, project), names)
-            console.say(f"{NONE_RUNS} Without one, each agent's own mcpzip runs its servers: mcpzip status.")
+            console.say(
+                f"{NONE_RUNS} Without one, each agent's own mcpzip runs its servers: {hint('status')}"
+            )
             return 0
         if not found["known"]:
             raise unknown_server(name, found["servers"], path)

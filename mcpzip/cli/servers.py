@@ -1,6 +1,5 @@
 """`mcpzip servers`: the state of each server."""
 
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -10,9 +9,8 @@ from msgspec.structs import replace
 
 from mcpzip.checks import Finding
 from mcpzip.cli import console
-from mcpzip.cli.parameters import examples, json_option, server_names
+from mcpzip.cli.parameters import examples, hint, json_option, server_names
 from mcpzip.cli.proxy_session import known_server, list_servers, wait_for_rests, with_proxy
-from mcpzip.config.paths import command_line
 from mcpzip.doctor.pin_checks import held_in_brief
 from mcpzip.doctor.text_checks import found_in, in_brief, said_lately
 from mcpzip.model.durations import age
@@ -71,8 +69,8 @@ async def servers(proxy: Proxy, names: tuple[str, ...], as_json: bool, cached: b
 def show(
     found: list[ServerStatus], config: str, said: Mapping[str, list[Finding]], held: Mapping[str, str]
 ) -> None:
-    """Prints the table for people. said: what is odd about what a server says; held: what is held back of it,
-    by its name.
+    """Prints the table for people, and below it, where no line is broken, commands. said: what is odd about
+    what a server says; held: what is held back of it, by its name.
     """
     if not found:
         console.say(f'No servers in {config}. Add one under "mcpServers".')
@@ -85,8 +83,8 @@ def show(
     for one in found:
         listed = f"{age(time.time() - one.listed_at)} ago" if one.listed_at else "never"
         texts = in_brief(said.get(one.name, []))
-        odd = f"what it says: {texts} ({_command(config, 'doctor', '--offline')})" if texts else ""
-        during = f"{suspected(one.suspect)} ({_command(config, 'logs', one.name)})" if one.suspect else ""
+        odd = f"what it says: {texts}" if texts else ""
+        during = suspected(one.suspect) if one.suspect else ""
         parts = (one.reason, held.get(one.name, ""), odd, during, *one.warnings)
         wrong = "; ".join(part.removesuffix(".") for part in parts if part)
         table.row(
@@ -100,8 +98,10 @@ def show(
             wrong,
         )
     table.show()
-
-
-def _command(config: str, *words: str) -> str:
-    """A command that shows what is odd."""
-    return command_line(["mcpzip", *words], config, os.environ)
+    for one in found:
+        if one.name in held:
+            console.say(f"What is held back of {one.name}: {hint('review', one.name)}")
+        if one.suspect:
+            console.say(f"What {one.name} said: {hint('logs', one.name)}")
+    if any(in_brief(said.get(one.name, [])) for one in found):
+        console.say(f"What is odd about what they say: {hint('doctor', '--offline')}")

@@ -8,9 +8,8 @@ import click
 import msgspec
 
 from mcpzip.cli import console
-from mcpzip.cli.parameters import config_option, examples, json_option
+from mcpzip.cli.parameters import config_option, examples, hint, json_option
 from mcpzip.config import config_path
-from mcpzip.config.paths import command_line
 from mcpzip.model.durations import age
 from mcpzip.proxy.metatools import DESCRIBE
 from mcpzip.proxy.status import suspected
@@ -41,7 +40,10 @@ def status(as_json: bool, config: str | None) -> int:
         console.data([_as_json(run, used) for run, used in zip(found, memory, strict=True)])
         return 0
     if not found:
-        console.say("No mcpzip serves an agent now. A client starts it; mcpzip search '…' works without one.")
+        console.say(
+            "No mcpzip serves an agent now. A client starts it. To search without one: "
+            f"{hint('search', 'what you want to do')}"
+        )
         return 0
     now = time.time()
     for number, (run, used) in enumerate(zip(found, memory, strict=True)):
@@ -81,18 +83,18 @@ def _show(run: Run, used: Memory | None, now: float) -> None:
         headings = ("server", "state", ">tools", ">calls", ">errors", "what is wrong")
         table = console.Table(*headings, wide=("what is wrong",), optional=("tools",))
         for one in shown:
-            table.row(
-                one.name, one.state, str(one.tools), str(one.calls), str(one.errors), _wrong(one, run.config)
-            )
+            table.row(one.name, one.state, str(one.tools), str(one.calls), str(one.errors), _wrong(one))
         table.show()
+        for one in shown:
+            if one.suspect:
+                console.say(f"  What {one.name} said: {hint('logs', one.name)}")
     others = [one.name for one in run.servers if one not in shown and one.state != "disabled"]
     if others:
         console.say(f"  not started, because nothing was called there yet: {', '.join(others)}")
 
 
-def _wrong(server: RunServer, config: str) -> str:
-    logs = command_line(["mcpzip", "logs", server.name], config, os.environ)
-    more = f"{suspected(server.suspect)} ({logs})" if server.suspect else ""
+def _wrong(server: RunServer) -> str:
+    more = suspected(server.suspect) if server.suspect else ""
     return "; ".join(part for part in (server.reason, more) if part)
 
 

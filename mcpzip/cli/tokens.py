@@ -5,7 +5,7 @@ import os
 import click
 
 from mcpzip.cli import console
-from mcpzip.cli.parameters import examples, json_option, server_names
+from mcpzip.cli.parameters import examples, hint, json_option, server_names
 from mcpzip.cli.proxy_session import known_server, list_missing, with_proxy
 from mcpzip.cli.token_costs import Costs, measured
 from mcpzip.cli.token_counter import token_counter
@@ -50,12 +50,14 @@ async def tokens(proxy: Proxy, server: str | None, html: str | None, as_json: bo
     count. Exit code 1 when there are no tools.
     """
     if server is None and html in proxy.config.servers:
-        raise click.UsageError(f"--html takes {html!r} for its FILE. Write: mcpzip tokens {html} --html")
+        raise click.UsageError(
+            f"--html takes {html!r} for its FILE. Write: {hint('tokens', str(html), '--html')}"
+        )
     if server is not None:
         known_server(proxy, server)
     await list_missing(proxy, server)
     if not proxy.catalog.entries:
-        console.note("There are no tools. mcpzip servers says why.")
+        console.note(f"There are no tools. {hint('servers')} says why.")
         return 1
     count, unit = token_counter()
     runs = await in_thread(lambda: running(proxy.config.path), "running processes")

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 import click
 
 from mcpzip.cli import console
-from mcpzip.cli.parameters import config_option, examples
+from mcpzip.cli.parameters import config_option, examples, hint
 from mcpzip.config import config_path, load
 from mcpzip.config.paths import PROJECT_FILE, PROJECT_VARIABLE, find_project
 from mcpzip.config.project import approvals, approve, digest, read_project, revoke, trust_of
@@ -59,7 +59,8 @@ def trust(path: str | None, revoked: bool, listed: bool, config: str | None) -> 
         raise McpzipError(f"{file} can't be read: {error.strerror or error}.") from error
     servers = _servers(data, file)
     if trust_of(file, data, user) == "trusted":
-        console.say(f"{file} is trusted already. To take that back: mcpzip trust --revoke")
+        back = hint("trust", "--revoke", *([path] if path else []))
+        console.say(f"{file} is trusted already. To take that back: {back}")
         return 0
     _show(file, servers, _own_servers(user))
     if not is_interactive(sys.stdin.fileno()):

@@ -7,7 +7,7 @@ import click
 
 from mcpzip.cli import console
 from mcpzip.cli.console import warn
-from mcpzip.cli.parameters import config_option, examples, json_option, tool_names
+from mcpzip.cli.parameters import config_option, examples, hint, json_option, tool_names
 from mcpzip.config import config_path, load
 from mcpzip.model.durations import age
 from mcpzip.model.errors import McpzipError
@@ -49,7 +49,7 @@ def usage(names: tuple[str, ...], forgotten: bool, as_json: bool, config: str | 
         warn(warning)
     if names:
         if unknown := [name for name in names if name not in uses]:
-            warn(f"No use of {', '.join(unknown)} is remembered; mcpzip usage lists all.")
+            warn(f"No use of {', '.join(unknown)} is remembered; {hint('usage')} lists all.")
         uses = {name: uses[name] for name in names if name in uses}
         if not uses and not as_json:
             return 1

@@ -22,6 +22,8 @@ PROJECT_FILE = ".mcpzip.json"
 PROJECT_VARIABLE = "MCPZIP_PROJECT"
 """The environment variable with the project's folder, instead of searching for it; ``off`` for none."""
 
+_PLAIN = "_@%+=:,./~-" + os.sep
+"""What no shell changes inside a word, besides letters and digits."""
 _HOME = {"\\": "USERPROFILE"}.get(os.sep, "HOME")
 
 
@@ -41,12 +43,28 @@ def is_named(explicit: "str | None", env: "Mapping[str, str]") -> bool:
     return explicit is not None or bool(env.get(CONFIG_VARIABLE))
 
 
-def command_line(words: "list[str]", config: str, env: "Mapping[str, str]") -> str:
-    """A command for a person to copy: ``words``, with ``--config`` if the config isn't the default one."""
+def mcpzip_command(config: str, *words: str, env: "Mapping[str, str]" = os.environ) -> str:
+    """A command for a person to copy: ``mcpzip`` and ``words``, quoted for a shell, with ``--config`` if
+    ``config`` isn't the default one.
+    """
+    at = words.index("--") if "--" in words else len(words)
+    quoted = list(map(quoted_word, words))
+    return " ".join(filter(None, ["mcpzip", *quoted[:at], config_options(config, env), *quoted[at:]]))
+
+
+def config_options(config: str, env: "Mapping[str, str]" = os.environ) -> str:
+    """The options with which a command finds ``config``; "" if it is the default one, or ""."""
     homes = {name: env[name] for name in ("HOME", "USERPROFILE") if name in env}
-    if config != config_path(None, homes):
-        words = [*words, "--config", config]
-    return " ".join(f'"{word}"' if " " in word else word for word in words)
+    return "" if config in ("", config_path(None, homes)) else f"--config {quoted_word(config)}"
+
+
+def quoted_word(word: str) -> str:
+    """``word`` as a shell reads it as one word that means itself (`shlex.quote`, without importing it)."""
+    if word and all(char.isalnum() or char in _PLAIN for char in word):
+        return word
+    if os.name == "nt":
+        return f'"{word}"'
+    return "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 def expand_home(path: str, env: "Mapping[str, str]") -> str:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from mcpzip.config.auth import read_auth_store
 from mcpzip.config.node import TEXT, Node, Source
+from mcpzip.config.paths import mcpzip_command
 from mcpzip.config.project import TrustError, read_project, trust_of
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
@@ -36,6 +37,8 @@ from mcpzip.model import limits
 from mcpzip.model.errors import ConfigError
 from mcpzip.system.files import read_bytes_limited
 
+NOT_TRUSTED = "so its servers are not used"
+"""Part of the warning about a project's file that a person can trust."""
 KEYS = (
     *("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"),
     *("expose", "auth", "inheritEnv", "log", "shared", "daemon", "trust", "policy", "audit", "results"),
@@ -149,10 +152,8 @@ def _trusted(path: str, config_path: str, env: Mapping[str, str]) -> tuple[Node 
         trust = trust_of(path, data, config_path)
         if trust != "trusted":
             reason = "has changed since you trusted it" if trust == "changed" else "is not trusted yet"
-            return (
-                None,
-                f"{path} {reason}, so its servers are not used. To look at them: mcpzip trust {folder}",
-            )
+            look = mcpzip_command(config_path, "trust", folder, env=env)
+            return None, f"{path} {reason}, {NOT_TRUSTED}. To look at them: {look}"
         source = Source(path, {**env, PROJECT_FOLDER: folder}, folder)
         top = Node(source, "", decode(data, path)).object(f"write an object, such as {EXAMPLE}", KEYS)
         _entries(top)

@@ -97,7 +97,7 @@ def _check_client(
             "clients.direct",
             path,
             f"{client.title} starts {name} itself, beside mcpzip: {reason}.",
-            remedy="It can stay there. To move it, write values instead, and run mcpzip migrate.",
+            remedy=f"It can stay there. To move it, write values instead, and run {setup.mcpzip('migrate')}",
         )
     if len(ours) > 1:
         yield Finding(
@@ -183,7 +183,7 @@ def check_installation(setup: Setup) -> Iterator[Finding]:
             "installation.path",
             "PATH",
             "There is no mcpzip on the PATH: clients need its whole path.",
-            remedy="mcpzip migrate writes the whole path; or install it with pipx or uv tool install.",
+            remedy=f"{setup.mcpzip('migrate')} writes the whole path; or use pipx or uv tool install.",
         )
 
 

@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from mcpzip.config import ServerConfig
+from mcpzip.config.reading import NOT_TRUSTED
 from mcpzip.config.variables import referred
 from mcpzip.doctor.finding import Finding
 from mcpzip.doctor.setup import Setup
@@ -58,7 +59,7 @@ def check_config(setup: Setup) -> Iterator[Finding]:
             )
         return
     for warning in setup.config.warnings:
-        if setup.project and warning.startswith(setup.project) and "mcpzip trust" in warning:
+        if setup.project and warning.startswith(setup.project) and NOT_TRUSTED in warning:
             folder = os.path.dirname(setup.project)
             yield Finding(
                 "warning",

@@ -1,11 +1,9 @@
 """Checks of the pins: what is held back of servers, and whether their file can be used."""
 
-import os
 from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 
 from mcpzip.config import Config
-from mcpzip.config.paths import command_line
 from mcpzip.doctor.finding import Finding
 from mcpzip.doctor.setup import Setup
 from mcpzip.pins.difference import visible
@@ -55,7 +53,7 @@ def _more(found: list[HeldItem]) -> Iterator[str]:
 
 
 def held_in_brief(config: Config, servers: Collection[str]) -> Mapping[str, str]:
-    """What is held back of each server, why, and what to do, by its name; rejected items are not told."""
+    """What is held back of each server, and why, by its name; rejected items are not told."""
     told: dict[str, list[str]] = {}
     try:
         for item in Review(config).held(servers):
@@ -66,7 +64,6 @@ def held_in_brief(config: Config, servers: Collection[str]) -> Mapping[str, str]
     return {
         server: f"held back: {'; '.join(items[:_IN_BRIEF])}"
         f"{f' and {len(items) - _IN_BRIEF} more' if len(items) > _IN_BRIEF else ''}"
-        f" ({command_line(['mcpzip', 'review', server], config.path, os.environ)})"
         for server, items in told.items()
     }
 

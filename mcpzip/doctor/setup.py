@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mcpzip.catalog import Catalog, snapshot
 from mcpzip.config import Config, ServerConfig, load
-from mcpzip.config.paths import command_line
+from mcpzip.config.paths import mcpzip_command
 from mcpzip.config.syntax import decode
 from mcpzip.model import limits
 from mcpzip.model.errors import ConfigError
@@ -37,7 +37,7 @@ class Setup:
 
     def mcpzip(self, *words: str) -> str:
         """A command line of mcpzip for this config."""
-        return command_line(["mcpzip", *words], self.path, self.env)
+        return mcpzip_command(self.path, *words, env=self.env)
 
 
 def read_setup(path: str, env: Mapping[str, str], project: str = "") -> Setup:

@@ -93,7 +93,7 @@ WARNINGS = 8
 
 CHECKED_TEXT = 131_072
 """Characters of one tool, prompt, resource or template, or of a server's instructions, that are checked for
-hidden text and the like. Of a longer one the rest is not checked, and a finding says so."""
+hidden text and the like. A longer one is held, because the rest is not checked."""
 CHECKED_ITEMS = 2_000
 """Items of one listing that are new or changed and that are checked before they are pinned. More changes of a
 known server are held. At its first sight all items are searched, and these are those that look suspicious;

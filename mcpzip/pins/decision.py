@@ -8,6 +8,7 @@ The rules:
 3. After that an item that is new, changed, or back after it was missing is pinned only if ``trust`` says so:
    "pin" holds it if the change is risky, "strict" always, "open" never.
 4. An item that is held isn't offered in its earlier form either: the server has another one now.
+5. What a person has rejected stays held in that form, also if it is missing for a while.
 """
 
 import re
@@ -132,7 +133,7 @@ class _Listing:
                 self._pins[key] = Pin(pin.digest, pin.raw, pin.at, self._now)
                 self._event("removed", key, before=pin.digest)
         for key, hold in self._known.held.items():
-            if key not in items and kind_and_name(key)[0] in listed:
+            if key not in items and kind_and_name(key)[0] in listed and not hold.rejected:
                 del self._held[key]
                 self._event("removed", key, before=hold.digest)
 
@@ -149,6 +150,9 @@ class _Listing:
         if hold is not None and hold.digest == digest and self._trust != "open":
             if hold.raw != raw:
                 self._held[key] = Hold(digest, raw, hold.at, hold.reasons, hold.rejected)
+                self._changed = True
+            if self._judge.body(key, digest) is None:  # it was lost, and a person wants to see it
+                self._bodies[digest] = item.body
                 self._changed = True
             return
         before = b"" if pin is None else pin.digest

@@ -11,7 +11,6 @@ The rules:
 """
 
 import errno
-import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
@@ -21,7 +20,7 @@ from mcpzip.checks import Others
 from mcpzip.checks.others import NOBODY
 from mcpzip.checks.prefilter import suspects
 from mcpzip.config import Config, ServerConfig
-from mcpzip.config.paths import command_line
+from mcpzip.config.paths import mcpzip_command
 from mcpzip.model import limits
 from mcpzip.model.surface import Item, Kind
 from mcpzip.pins.decision import Judge, decide, verify
@@ -265,7 +264,7 @@ class Decisions:
     def _tell(self, problem: str, effect: str = "Nothing new or changed of a server is offered") -> None:
         if problem != self.problem:
             self.problem = problem
-            remedy = command_line(["mcpzip", "review"], self._config.path, os.environ)
+            remedy = mcpzip_command(self._config.path, "review")
             self._warn(f"{problem}. {effect}. What to do: {remedy}")
 
     def _others(self) -> Others:

@@ -1,11 +1,13 @@
 """What is held back of one server, and which requests would reach it (pure).
 
 The rule: a request that names something that is held is refused, also in another spelling that a server may
-read as the same: other case, separators or percent-encoding, or a URI that a held template can make.
+read as the same: other case, separators or percent-encoding, another path to the same place, a fragment, or a
+URI that a held template can make.
 """
 
 from collections.abc import Collection, Mapping
 from functools import cached_property
+from posixpath import normpath
 from urllib.parse import unquote
 
 from mcpzip.model.limits import TEMPLATE_WORK
@@ -13,6 +15,9 @@ from mcpzip.model.names import folded
 from mcpzip.model.surface import Kind
 from mcpzip.model.templates import matches
 from mcpzip.pins.record import Hold, counted, kind_and_name
+
+_ENCODED = 3
+"""How many times a URI may be percent-encoded."""
 
 
 class Held:
@@ -36,17 +41,18 @@ class Held:
         return bool(self.holds) and (f"{kind} {name}" in self.holds or (kind, _key(name)) in self._names)
 
     def has_uri(self, uri: str, offered: "Collection[str]" = ()) -> bool:
-        """Whether ``uri`` is that of a held resource or template, or can be made from a held template and
-        from none of ``offered``.
+        """Whether ``uri`` is that of a held resource or template, or begins as those of a held template do
+        (who knows how a server reads the rest), and can be made from none of the templates ``offered``.
         """
         if self.is_uri(uri):
             return True
-        work = len(uri) * sum(template.count("{") for template in (*self._templates, *offered))
-        if not self._templates:
+        if not any(spelling.startswith(self._prefixes) for spelling in _spellings(uri)):
             return False
-        if work > TEMPLATE_WORK:
+        if len(uri) * sum(template.count("{") for template in offered) > TEMPLATE_WORK:
             return True
-        return _makes(self._templates, uri) and not _makes(offered, uri)
+        return not any(
+            matches(template, spelling) for spelling in (uri, unquote(uri)) for template in offered
+        )
 
     def is_uri(self, uri: str) -> bool:
         """Whether ``uri`` is that of a held resource or template."""
@@ -63,18 +69,22 @@ class Held:
         return frozenset(_uri_key(name) for kind, name in found if kind in ("resource", "template"))
 
     @cached_property
-    def _templates(self) -> tuple[str, ...]:
-        return tuple(name for kind, name in map(kind_and_name, self.holds) if kind == "template")
+    def _prefixes(self) -> tuple[str, ...]:
+        """With which the URIs of the held templates begin."""
+        found: set[str] = set()
+        for kind, name in map(kind_and_name, self.holds):
+            if kind == "template":
+                begin = name.partition("{")[0]
+                end = "/" if begin.endswith("/") else ""
+                found |= {begin.casefold(), f"{_uri_key(begin).rstrip('/')}{end}"}
+        return tuple(found)
 
 
 NOTHING = Held({})
 
 
-def _makes(templates: Collection[str], uri: str) -> bool:
-    for spelling in {uri, unquote(uri)}:
-        if any(spelling.startswith(each.partition("{")[0]) and matches(each, spelling) for each in templates):
-            return True
-    return False
+def _spellings(uri: str) -> set[str]:
+    return {uri.casefold(), unquote(uri).casefold(), _uri_key(uri)}
 
 
 def _key(name: str) -> str:
@@ -82,4 +92,12 @@ def _key(name: str) -> str:
 
 
 def _uri_key(uri: str) -> str:
-    return unquote(uri).casefold()
+    """``uri`` in a form that all its spellings have. It is not a URI that a server would understand."""
+    text = uri
+    for _ in range(_ENCODED):
+        text = unquote(text)
+    scheme, _, rest = text.casefold().strip().partition("\0")[0].partition("#")[0].partition(":")
+    path = rest.replace("\\", "/").lstrip("/")
+    if scheme == "file":
+        path = path.removeprefix("localhost/")
+    return f"{scheme}:{normpath(f'/{path}')}"

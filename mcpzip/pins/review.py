@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mcpzip.catalog import Catalog
 from mcpzip.config import Config
-from mcpzip.config.paths import command_line
+from mcpzip.config.paths import mcpzip_command
 from mcpzip.model import limits
 from mcpzip.pins.decision import approved, pinned_as_is, rejected
 from mcpzip.pins.record import KINDS, Event, Hold, ServerPins, kind_and_name
@@ -79,6 +79,19 @@ class Review:
                 found.append(HeldItem(server, key, hold, before, text_of(texts, key, hold.digest)))
         return found
 
+    def projects(self, server: str = "") -> list[str]:
+        """The folders of projects of whose servers something waits for a decision, without the project that
+        is used now; with ``server``, of those that have a server of this name.
+        """
+        found: set[str] = set()
+        for key, known in self._store.load().servers.items():
+            name, _, project = key.partition("@")
+            if project and project != self._config.project and os.path.isfile(project):
+                waits = any(not hold.rejected for hold in known.held.values())
+                if name == server if server else waits:
+                    found.add(os.path.dirname(project))
+        return sorted(found)
+
     def events(self, servers: Collection[str]) -> list[tuple[str, Event]]:
         """What happened, oldest first, with the server."""
         pins = self._store.load()
@@ -118,7 +131,7 @@ class Review:
             why, remedy = f"the disk of {folder} is full", "Free some space"
         else:
             return ""
-        refresh = command_line(["mcpzip", "refresh"], self._config.path, os.environ)
+        refresh = mcpzip_command(self._config.path, "refresh")
         return (
             f"{self._store.path} can't be written: {why}. So what is new or changed is held, although it "
             f"isn't listed here. {remedy}; then: {refresh}"

@@ -25,7 +25,7 @@ def risky_changes(old: Item | None, new: Item, others: Others, server: str) -> S
     person; empty if it isn't.
     """
     found = compare(old, new, others, server)
-    if old is None:  # it may be a copy of another server's
+    if old is None and new.kind == "server":  # its name in the config may be nearly another's
         alone = check_items([new], others, server)
         found += [one for one in alone if one.name == new.name and one.kind == new.kind and one not in found]
     return _reasons([one for one in found if one.severity != "note"])

@@ -1,5 +1,6 @@
 """The items of a server's record, and the record without some of them (pure)."""
 
+import re
 from collections.abc import Collection
 
 from msgspec.structs import replace
@@ -12,7 +13,8 @@ from mcpzip.wire import NotAnObject, join_object, quote, split_object
 
 SERVER, INSTRUCTIONS = "server ", "instructions "
 """The keys of the two items that have no name."""
-_OF_SERVER = ("name", "title", "description")
+_VERSION = re.compile(rb'"[\w.+~-]{0,64}"')
+"""A version of a server that says nothing else. It changes with every update, so it isn't pinned."""
 
 
 class Surface:
@@ -64,7 +66,11 @@ def items_of_handshake(info: bytes, instructions: str) -> list[Item]:
         members = split_object(info) if info else {}
     except NotAnObject:
         members = {}
-    if said := {key: members[key] for key in _OF_SERVER if key in members}:
+    version = members.get("version", b'""')
+    said = {
+        key: value for key, value in members.items() if key != "version" or not _VERSION.fullmatch(version)
+    }
+    if said:
         found.append(Item("server", "", join_object(said)))
     if instructions:
         found.append(Item("instructions", "", quote(instructions)))

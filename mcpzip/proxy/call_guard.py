@@ -8,17 +8,15 @@ The rules:
 """
 
 import asyncio
-import os
 import threading
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from shlex import quote as quote_for_shell
 
 import msgspec
 
 from mcpzip.config import Config
-from mcpzip.config.paths import audit_path, command_line
+from mcpzip.config.paths import audit_path, mcpzip_command
 from mcpzip.config.schema import AuditConfig, FlowConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import CallRefusedError
@@ -310,12 +308,13 @@ class CallGuard:
 
     async def _not_asked(self, call: "_GuardedCall", reason: str, problem: str) -> CallRefusedError:
         name, verdict = call.entry.name, call.verdict
-        allow = command_line(["mcpzip", "allow"], self._current.config.path, os.environ)
+        path = self._current.config.path
         commands = []
         if call.is_listed:  # the command knows no other tools
             if number := await self._remembered(call):
-                commands.append(f"only this call, once: {allow} --call {number}")
-            commands.append(f"every call for an hour: {allow} {quote_for_shell(name)} --for 1h")
+                commands.append(f"only this call, once: {mcpzip_command(path, 'allow', '--call', number)}")
+            allow = mcpzip_command(path, "allow", name, "--for", "1h")
+            commands.append(f"every call for an hour: {allow}")
         in_terminal = f"in a terminal, {', or '.join(commands)} – or " if commands else ""
         return CallRefusedError(
             f"A person is to be asked before {named(name)} runs, by policy ({self._line(verdict, 'ask')}), "

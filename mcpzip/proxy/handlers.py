@@ -153,7 +153,7 @@ class _Handlers:
 
     async def _status_text(self) -> str:
         proxy = self._proxy
-        return as_text(proxy.status(), time.time(), proxy.config_notes, proxy.reviews.options)
+        return as_text(proxy.status(), time.time(), proxy.config.path, proxy.config_notes)
 
     async def _refreshed(self, timeout: float | None) -> str:
         """The status after all servers were listed, prompts and resources too, or ``timeout`` seconds."""

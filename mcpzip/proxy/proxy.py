@@ -440,7 +440,7 @@ class Proxy:
         results = await self._tool_search.search(request, searcher, catalog, failing)
         catalog, results = self.catalog, self._catalog_state.still_offered(results)
         held, problem = self._gate.summaries(), self._gate.problem
-        return SearchReport(results, catalog, unavailable, pending, held, problem, self.reviews.options)
+        return SearchReport(results, catalog, unavailable, pending, held, problem, self.config.path)
 
     def _health(self, servers: Iterable[str]) -> dict[str, Health]:
         return {name: self._pool.health(name) for name in servers}

@@ -4,12 +4,10 @@ The rule: a decision is made on the command line and written to the file of pins
 """
 
 import asyncio
-import os
 from collections.abc import Mapping
 
 from mcpzip.catalog import Update
 from mcpzip.config import ServerConfig
-from mcpzip.config.paths import command_line
 from mcpzip.pins.gate import Gate
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.current_config import CurrentConfig
@@ -40,11 +38,6 @@ class Reviews:
         self._notifier, self._tool_search = notifier, tool_search
         self._are_known = False
         self._task: asyncio.Task[list[asyncio.Task[Update]]] | None = None
-
-    @property
-    def options(self) -> str:
-        """With which `mcpzip review` finds the config; "" if it is the usual one."""
-        return command_line([], self._current.config.path, os.environ)
 
     @property
     def is_due(self) -> bool:

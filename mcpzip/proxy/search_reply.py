@@ -8,6 +8,7 @@ servers. Equal results are equal bytes.
 from collections.abc import Container, Iterator, Mapping, Sequence
 
 from mcpzip.catalog import Catalog
+from mcpzip.config.paths import mcpzip_command
 from mcpzip.config.schema import MAX_TOKENS
 from mcpzip.model.durations import age
 from mcpzip.model.entry import Entry
@@ -252,7 +253,7 @@ def _status(
 
 def _review(report: SearchReport, server: str = "") -> str:
     """The command with which a person looks at what is held back."""
-    return " ".join(word for word in ("mcpzip review", server, report.options) if word)
+    return mcpzip_command(report.config, "review", *([server] if server else []))
 
 
 def held_lines(report: SearchReport) -> Iterator[str]:

@@ -42,8 +42,7 @@ class SearchReport(msgspec.Struct, frozen=True):
     """The results of a search, and the state of the servers at its time. unavailable: the reason why a server
     can't be used now, by its name; its tools are searched as they were last listed. held: how many items of
     a server are held back, as a phrase, by its name. pins_problem: why nothing can be compared with what was
-    approved; "" if it can. options: of commands that a person is told, such as
-    ``--config FILE``.
+    approved; "" if it can. config: its path, "" if there is none.
     """
 
     results: "Results"
@@ -52,7 +51,7 @@ class SearchReport(msgspec.Struct, frozen=True):
     pending: PendingServers = NONE_PENDING
     held: Mapping[str, str] = {}
     pins_problem: str = ""
-    options: str = ""
+    config: str = ""
 
 
 class _Arguments(msgspec.Struct):

@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.catalog.visibility import matcher
 from mcpzip.config import ServerConfig
+from mcpzip.config.paths import mcpzip_command
 from mcpzip.model.durations import age
 from mcpzip.model.errors import NEEDS_LOGIN
 from mcpzip.model.limits import INDEXED_WORDS
@@ -22,7 +23,8 @@ from mcpzip.transport.health import FAILING, Health, State
 class ServerStatus(msgspec.Struct, frozen=True):
     """One server. tools: how many are shown. listed_at: Unix seconds, or None. reason: what is wrong and what
     to do, or "". held: how many of its items are held back (``2 tools``), or "". prompts, resources: how many
-    were listed, templates among the latter. suspect: how much is odd about its errors and questions
+    were listed, templates among the latter. unusable: how many of the first ``warnings`` are about its lists,
+    and may quote them. suspect: how much is odd about its errors and questions
     (`proxy.heard`).
     """
 
@@ -37,6 +39,7 @@ class ServerStatus(msgspec.Struct, frozen=True):
     held: str = ""
     prompts: int = 0
     resources: int = 0
+    unusable: int = 0
     suspect: int = 0
 
     def as_json(self) -> dict[str, object]:
@@ -89,6 +92,7 @@ def _status(
         if record
         else (),
         held=held,
+        unusable=len(record.warnings) if record else 0,
         prompts=len(record.prompts) if record else 0,
         resources=len(record.resources) + len(record.templates) if record else 0,
     )
@@ -137,19 +141,22 @@ def _of_no_use(server: ServerConfig, record: ServerRecord, catalog: Catalog) -> 
             yield f"pin: it shows no tool {glob!r}{hint}."
 
 
-def as_text(found: list[ServerStatus], now: float, notes: Sequence[str] = (), options: str = "") -> str:
-    """One line a server, for a model. notes: sentences about the config file. options: of
-    commands for a person.
-    """
+def as_text(found: list[ServerStatus], now: float, config: str, notes: Sequence[str] = ()) -> str:
+    """One line a server, for a model. config: its path. notes: sentences about the file."""
     lines = [f"{len(found)} servers, {sum(one.tools for one in found)} tools"]
     lines.extend(f"config: {one_line(redact(note))}" for note in notes)
     for one in found:
         listed = f"listed {age(now - one.listed_at)} ago" if one.listed_at else "never listed"
         line = f"{one.name}: {one.state}, {one.tools} tools, {_beside(one)}{listed}"
         lines.append(f"{line}; {one.reason}" if one.reason else line)
-        lines.extend(f"  {warning}" for warning in one.warnings)
+        if one.unusable:  # not what: no one has approved the names in these sentences
+            servers = mcpzip_command(config, "servers", one.name)
+            lines.append(
+                f"  {one.unusable} things in its lists can't be used: a person sees them with {servers}"
+            )
+        lines.extend(f"  {warning}" for warning in one.warnings[one.unusable :])
         if one.held:
-            review = f"mcpzip review {one.name} {options}".rstrip()
+            review = mcpzip_command(config, "review", one.name)
             lines.append(f"  {one.held} held back: a person can look at them with {review}")
         if one.suspect:
             lines.append(f"  {suspected(one.suspect)}")

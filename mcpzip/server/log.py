@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from traceback import format_exception
 
 from mcpzip import __version__
-from mcpzip.config.paths import command_line, logs_folder
+from mcpzip.config.paths import logs_folder, mcpzip_command
 from mcpzip.config.reading import log_level
 from mcpzip.config.schema import LogLevel
 from mcpzip.model.redaction import redact
@@ -29,7 +29,7 @@ def log_kept(config_path: str, level: LogLevel) -> Iterator[None]:
         return
     # Not `warn`, which would also write into the log.
     writer = LogWriter(logs_folder(config_path), os.path.basename(config_path), level, redact, print_warning)
-    install(writer, lambda server: command_line(["mcpzip", "logs", server], config_path, os.environ))
+    install(writer, lambda server: mcpzip_command(config_path, "logs", server))
     note("info", "", "serve", f"version {__version__} serves {config_path}")
     try:
         yield

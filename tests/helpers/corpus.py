@@ -8,9 +8,11 @@ changed, ``server`` the name of the server, ``others`` the other servers: tool n
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from mcpzip.checks import Finding, Others, check_items, compare
+from mcpzip.checks import Finding, Others, Severity, check_items, compare
+from mcpzip.checks.finding import more_severe
 from mcpzip.model.surface import Item, Kind
 
 FOLDER = Path(__file__).parents[1] / "data" / "checks"
@@ -18,14 +20,15 @@ FOLDER = Path(__file__).parents[1] / "data" / "checks"
 Json = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sample:
-    """One line. check: the part of a check's name before the dot that should find it, "" for an honest text.
-    part: ``a`` was read while the checks were written, ``b`` was not. case: its number in docs/checks.md.
+    """One line. checks: those that should find it, none for an honest text; an attack that is made of several
+    orders has a check for each. part: ``a`` was read while the checks were written, ``b`` was not, ``c`` was
+    written later. case: its number in docs/checks.md.
     """
 
     id: str
-    check: str
+    checks: tuple[str, ...]
     part: str
     case: int
     items: tuple[Item, ...]
@@ -39,12 +42,19 @@ class Sample:
             return [one for item in self.items for one in compare(self.old, item, self.others, self.server)]
         return check_items(self.items, self.others, self.server)
 
+    @cached_property
+    def found_by(self) -> dict[str, Severity]:
+        """Those of its checks that find it, each with the worst severity: hard or risky."""
+        found: dict[str, Severity] = {}
+        for one in self.findings():
+            if one.severity != "note" and one.check in self.checks:
+                found[one.check] = more_severe(one.severity, found.get(one.check, one.severity))
+        return found
+
     @property
     def detected(self) -> bool:
-        """Whether a finding of its check is hard or risky."""
-        return any(
-            one.severity != "note" and one.check.partition(".")[0] == self.check for one in self.findings()
-        )
+        """Whether one of its checks finds it."""
+        return bool(self.found_by)
 
 
 def attacks() -> list[Sample]:
@@ -67,7 +77,7 @@ def _read(name: str) -> Iterator[Sample]:
         old = row.get("old")
         yield Sample(
             row["id"],
-            row.get("check", ""),
+            tuple(row.get("checks", ())),
             row.get("part", ""),
             row.get("case", 0),
             tuple(_items(row)),

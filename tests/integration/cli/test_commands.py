@@ -134,7 +134,7 @@ def test_an_unknown_name_is_a_wrong_request(shop: FakeServer, capsys: Capture, v
     assert captured.err.startswith("mcpzip: There is no tool 'shop__pay_bill'. The nearest: ")
     assert "shop__pay_invoice" in captured.err
     assert run_here([verb, "zzzz"]) == 2
-    assert capsys.readouterr().err.endswith("'zzzz'. Find it: mcpzip search 'what it does'\n")
+    assert "'zzzz'. Find it: mcpzip search 'what it does' --config " in capsys.readouterr().err
     assert run_here([verb, "nobody__pay_invoice"]) == 2
     assert "shop__pay_invoice" in capsys.readouterr().err
 

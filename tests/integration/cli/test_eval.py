@@ -204,7 +204,7 @@ def test_remote_tiers_are_asked_only_on_request(
     server = fake_embeddings()
     place.know(MANY, search={"semantic": server.url})
     _, told = place.run()
-    assert "mcpzip eval --tiers remote asks them" in told
+    assert "To ask them: mcpzip eval --tiers remote" in told
     assert server.requests == []
     found = place.data("--tiers", "keyword,remote")
     assert list(found["tiers"]) == ["with remote tiers", "keyword+semantic", "keyword"]

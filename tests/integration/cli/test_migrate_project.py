@@ -138,11 +138,11 @@ def test_the_command_moves_a_project_and_says_how_to_trust_it(home: Home) -> Non
     shop = project_of(home)
     stayed = run_migrate(home).stdout
     assert f"mine of Claude Code ({shop}) stays as it is: it belongs to one project." in stayed
-    assert f"mcpzip migrate --project {shop}\n" in stayed
+    assert f"mcpzip migrate --project {shop} --config " in stayed
     done = run_migrate(home, "--project", str(shop))
     assert done.returncode == 0, done.stderr
     assert "mine in shop/.mcpzip.json" in done.stdout
-    assert f"allow them: mcpzip trust {shop}\n" in done.stdout
+    assert f"allow them: mcpzip trust {shop} --config " in done.stdout
     refused = run_migrate(home, "--project", str(home.folder))
     assert refused.returncode == 2
     assert "is no project" in refused.stderr

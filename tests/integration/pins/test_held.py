@@ -1,7 +1,10 @@
 """Held means absent: no way over MCP leads to a tool, prompt or resource that is held back, in any mode."""
 
 import asyncio
+import functools
 import json
+import posixpath
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -24,14 +27,17 @@ from mcpzip.proxy.proxy import Proxy
 
 WORD = "zanzibar"
 """A word that only what is held has."""
+TOLD = "quokka"
+"""Another one, which no request has. So no answer that repeats a request has it."""
 SECRET = tool(
     "pay_zanzibar",
-    f"Pays a {WORD}.",
+    f"Pays a {WORD}. {TOLD}",
     inputSchema={"type": "object", "properties": {WORD: {}}},
     annotations={"readOnlyHint": True},
 )
-PROMPT, RESOURCE = {"name": "greet_zanzibar"}, {"uri": f"file:///{WORD}.txt", "name": WORD}
-TEMPLATE = {"uriTemplate": f"{WORD}://{{path}}", "name": WORD}
+PROMPT = {"name": "greet_zanzibar", "title": TOLD}
+RESOURCE = {"uri": f"file:///{WORD}.txt", "name": WORD, "description": TOLD}
+TEMPLATE = {"uriTemplate": f"{WORD}://{{path}}", "name": WORD, "title": TOLD}
 MODES: list[tuple[str, dict[str, Any]]] = [
     ("meta", {}),
     ("split", {"expose": {"split": True}}),
@@ -56,8 +62,8 @@ def begin(folder: Path, **keys: Any) -> ChangingServer:
     asyncio.run(list_all(folder, lambda pins: "template" in pins["lists"]))
     shop.offers(
         tools=[tool("poke"), tool("pay_bill"), SECRET],
-        instructions=f"Use {WORD}.",
-        info={"name": "shop", "title": WORD},
+        instructions=f"Use {WORD}. {TOLD}",
+        info={"name": "shop", "title": f"{WORD} {TOLD}"},
         **HELD,
     )
     asyncio.run(list_all(folder, lambda pins: len(pins["held"]) == 6))
@@ -118,8 +124,11 @@ def is_held(method: str, told: dict[str, Any]) -> bool:
     secret = {"tools/call": SECRET, "prompts/get": PROMPT, "completion/complete": PROMPT}.get(method, {})
     if "name" in secret and folded(str(named.get("name"))) == folded(secret["name"]):
         return True
-    uri = unquote(str(named.get("uri"))).lower()
-    return method in URI_METHODS and uri.startswith((f"file:///{WORD}", f"{WORD}:"))
+    uri = unquote(unquote(str(named.get("uri")))).lower().strip()
+    scheme, _, path = uri.partition("\0")[0].partition("#")[0].partition(":")
+    place = posixpath.normpath(path.replace("\\", "/").replace("//localhost/", "/"))
+    held = scheme == WORD or (scheme == "file" and place.lstrip("/") == f"{WORD}.txt")
+    return method in URI_METHODS and held
 
 
 @pytest.mark.parametrize("modern", [False, True], ids=["legacy", "modern"])
@@ -165,6 +174,7 @@ def test_nothing_held_can_be_reached_over_http(tmp_path: Path, name: str, keys: 
 
 def check_answers(answers: list[bytes]) -> None:
     """Nothing of what is held is in them, but for the names that were asked for."""
+    assert [line for line in answers if TOLD.encode() in line] == []
     told = [line for line in answers if b"properties" in line or b"Pays" in line]
     assert [line for line in told if WORD.encode() in line] == []
     for line in answers:
@@ -197,6 +207,23 @@ def test_a_search_says_how_much_is_held_and_not_what(tmp_path: Path) -> None:
             f"held back: mcpzip review shop --config {tmp_path}/config.json"
         )
         assert WORD not in client.status()
+
+
+def test_a_warning_about_a_list_is_for_a_person(tmp_path: Path) -> None:
+    """Its words are a server's: a name that is left out, or that was listed twice and is held."""
+    shop = begin(tmp_path)
+    twice = tool("x" * 300)
+    shop.offers(tools=[tool("poke"), tool(WORD * 300), twice, twice])
+    asyncio.run(list_all(tmp_path, lambda pins: any("xxx" in key for key in pins["held"])))
+    with serving(tmp_path) as client:
+        told = client.status()
+    assert WORD not in told
+    assert "xxx" not in told
+    found = re.search(r"2 things in its lists can't be used: a person sees them with mcpzip (.+)", told)
+    assert found
+    shown = run(*found[1].split(), "--cached").stdout.decode()
+    assert WORD in shown
+    assert "more than once" in re.sub(r"\s+", " ", shown)
 
 
 def test_a_resource_that_is_held_later_is_not_heard_of_any_more(tmp_path: Path) -> None:
@@ -236,6 +263,27 @@ def test_a_change_is_held_while_mcpzip_runs_and_offered_when_it_is_approved(
         assert client.use(own).text == "done"
 
 
+@pytest.mark.parametrize("name", ["meta", "direct", "transparent"])
+def test_what_is_held_is_in_no_answer_that_was_kept_for_the_next_start(tmp_path: Path, name: str) -> None:
+    """The first answers of a start are those of the run before, and the server is not asked for them."""
+    shop = ChangingServer("shop", tmp_path / "shop")
+    expose = {"expose": name, "shared": False}
+    write_config(tmp_path, others={"shop": {**shop.config, "pin": True}}, trust="strict", **expose)
+    own = "pay_bill" if name == "transparent" else "shop__pay_bill"
+    with serving(tmp_path) as client:
+        until(lambda: own in json.dumps(client.ask("tools/list").result))
+        shop.offers(tools=[tool("poke"), tool("pay_bill", f"Pays. {TOLD}")], instructions=TOLD)
+        client.use(own.replace("pay_bill", "poke"))
+        until(lambda: own not in json.dumps(client.ask("tools/list").result))
+    for _ in range(2):
+        with serving(tmp_path) as client:
+            told = [client.ask("tools/list").line.decode()]
+            if name == "meta":
+                told.append(client.search("pay bill"))
+            assert [text for text in told if own in text or TOLD in text] == []
+            assert is_refused(client.use(own))
+
+
 def test_trust_is_an_edit_like_others(tmp_path: Path) -> None:
     shop = begin(tmp_path)
     with serving(tmp_path) as client:
@@ -256,10 +304,29 @@ def approve_all(folder: Path) -> None:
     assert review.approve(review.held(["shop"])) == []
 
 
-words = st.sampled_from(
-    ["pay_zanzibar", "shop__pay_zanzibar", WORD, "review", "approve", "mcpzip review shop --approve --all"]
+def spellings(text: str) -> st.SearchStrategy[str]:
+    """``text`` as a server, or mcpzip, may still understand it."""
+    changes = (
+        *(str.upper, str.title, str.swapcase, lambda name: f" {name} ", lambda name: f"{name}/"),
+        *(lambda name, mark=mark: name.replace("_", mark) for mark in ("-", ".", "", "__", " ")),
+        *(lambda name, by=by: f"shop{by}{name}" for by in ("__", ".", "/", ":", "_", "__shop__")),
+        *(lambda uri, by=by: f"mcpzip:{by}{uri}" for by in ("//shop/", "//SHOP/", "/shop/")),
+        *(lambda uri, more=more: f"{uri}{more}" for more in ("#x", "?x=1", "/.", "//", "%00")),
+        lambda uri: uri.replace("zanzibar", "%7Aanz%69bar").replace("/", "%2F"),
+        lambda uri: uri.replace("///", "//localhost/x/../"),
+        lambda name: "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in name),
+    )
+    some = st.lists(st.sampled_from(changes), max_size=3)
+    return some.map(lambda chosen: functools.reduce(lambda name, change: change(name), chosen, text))
+
+
+words = (
+    spellings("pay_zanzibar")
+    | spellings("greet_zanzibar")
+    | st.sampled_from([WORD, "server:shop", "review", "approve", "mcpzip review shop --approve --all"])
 )
-texts = words | st.text(max_size=10)
+uris = spellings(RESOURCE["uri"]) | spellings(f"{WORD}://x") | spellings(TEMPLATE["uriTemplate"])
+texts = words | uris | st.text(max_size=10)
 objects = st.recursive(
     texts | st.integers() | st.booleans() | st.none(),
     lambda of: (
@@ -295,37 +362,52 @@ calls = st.fixed_dictionaries(
         )
         | texts,
         "arguments": st.fixed_dictionaries({}, optional={"name": texts, "query": texts, "arguments": objects})
+        | st.fixed_dictionaries({"name": texts, "arguments": st.just({})})
         | objects,
     }
 )
-params = (
-    calls
-    | st.fixed_dictionaries({"name": texts})
-    | st.fixed_dictionaries({"uri": texts | st.sampled_from([RESOURCE["uri"], f"mcpzip://shop/{WORD}://x"])})
-    | st.fixed_dictionaries({"ref": st.fixed_dictionaries({"type": texts, "name": texts})})
-    | st.dictionaries(texts, objects, max_size=3)
+named = st.fixed_dictionaries({"name": texts})
+places = st.fixed_dictionaries({"uri": texts})
+refs = st.fixed_dictionaries(
+    {
+        "ref": st.fixed_dictionaries({"type": st.just("ref/prompt"), "name": texts})
+        | st.fixed_dictionaries({"type": st.just("ref/resource"), "uri": texts}),
+        "argument": st.just({"name": "path", "value": ""}),
+    }
+)
+params = calls | named | places | refs | st.dictionaries(texts, objects, max_size=3)
+requests = st.one_of(
+    st.tuples(st.just("tools/call"), calls),
+    st.tuples(st.just("prompts/get"), named),
+    st.tuples(st.sampled_from(["resources/read", "resources/subscribe"]), places),
+    st.tuples(st.just("completion/complete"), refs),
+    st.tuples(st.sampled_from(METHODS), params),
 )
 
 
 @pytest.fixture(scope="module", params=MODES, ids=[name for name, _ in MODES])
 def held_shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The server, and a client of each era."""
     name, keys = request.param
     folder = tmp_path_factory.mktemp(name)
     shop = begin(folder, **keys)
     pins = (folder / "pins" / "config.json").read_bytes()
-    with serving(folder) as client:
-        yield shop, client
+    with serving(folder) as legacy, serving(folder, begin=False) as modern:
+        yield shop, (legacy, modern.begin_modern())
     after = json.loads((folder / "pins" / "config.json").read_bytes())["servers"]["shop"]
     assert after["held"].keys() == json.loads(pins)["servers"]["shop"]["held"].keys(), "nothing was approved"
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.sampled_from(METHODS), params)
-def test_no_request_reaches_or_approves_anything(held_shop: Any, method: str, told: dict[str, Any]) -> None:
-    shop, client = held_shop
-    answer = client.ask(method, told)
-    assert reached(shop) == []
-    assert "Pays a" not in answer.line.decode()
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.integers(0, 1), requests)
+def test_no_request_reaches_or_approves_anything(
+    held_shop: Any, era: int, request: tuple[str, dict[str, Any]]
+) -> None:
+    shop, clients = held_shop
+    before = len(reached(shop))
+    answer = clients[era].ask(*request)
+    assert reached(shop)[before:] == []
+    assert TOLD not in answer.line.decode()
 
 
 def test_the_command_is_there_for_a_person_only(tmp_path: Path) -> None:

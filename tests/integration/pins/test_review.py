@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,20 @@ def test_names_on_the_command_line(tmp_path: Path, shop: ChangingServer) -> None
     assert held(tmp_path) == []
 
 
+def test_a_name_that_several_items_have_approves_none(tmp_path: Path, shop: ChangingServer) -> None:
+    """An item of another kind, or of another server, was approved with the one that was meant."""
+    tools = [tool("poke"), tool("pay_bill"), tool("send", annotations={"readOnlyHint": True})]
+    shop.offers(tools=tools, prompts=[{"name": "send", "description": HOSTILE}])
+    mcpzip(tmp_path, "refresh")
+    assert held(tmp_path) == ["send", "send"]
+    said = at_terminal(tmp_path, "review", "--approve", "send")
+    assert "2 held items are called 'send'. Say which one: " in said
+    assert held(tmp_path) == ["send", "send"]
+    (command,) = re.findall(r"mcpzip (review shop --approve 'prompt send' --config [^\s;]+)", said)
+    assert "Approved shop: prompt send" in at_terminal(tmp_path, *shlex.split(command)[:-2])
+    assert held(tmp_path) == ["send"]
+
+
 def test_what_has_changed_since_it_was_shown_is_not_approved(tmp_path: Path, shop: ChangingServer) -> None:
     review = Review(load(str(tmp_path / "config.json"), {}))
     seen = review.held(["shop"])
@@ -142,7 +157,7 @@ def test_for_programs(tmp_path: Path, shop: ChangingServer) -> None:
 def test_servers_and_doctor_say_what_is_held_and_why(tmp_path: Path, shop: ChangingServer) -> None:
     listed = re.sub(r"\s+", " ", mcpzip(tmp_path, "servers", "--cached"))
     assert "held back: tool pay_bill: " in listed
-    assert "(mcpzip review shop" in listed
+    assert "What is held back of shop: mcpzip review shop" in listed
     assert (
         json.loads(run("servers", "--json", "--config", str(tmp_path / "config.json")).stdout)[0]["held"]
         == "2 tools"

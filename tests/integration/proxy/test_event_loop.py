@@ -55,7 +55,7 @@ async def test_no_tool_is_read_searched_shown_or_described_on_the_loop(
     patch = monkeypatch
     shop = fake_mcp(name="shop", tools=[BOMB])
     parsed = Threads(patch, catalogs, "_parsed")
-    async with proxy_of(tmp_path, shop) as proxy:
+    async with proxy_of(tmp_path, shop, trust="open") as proxy:  # else such a tool is held
         assert parsed.all_aside
         searched = Threads(patch, searcher.Searcher, "search")
         read = Threads(patch, signature, "SchemaReader")
@@ -77,7 +77,7 @@ async def test_a_name_that_is_not_there_is_compared_off_the_loop(
     fake_mcp: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = fake_mcp(name="shop", tools=["pay_bills", "refund"])
-    async with proxy_of(tmp_path, shop) as proxy:
+    async with proxy_of(tmp_path, shop, trust="open") as proxy:  # else such a tool is held
         mended = Threads(monkeypatch, name_resolution, "repair_name")
         assert "There is no tool" in text_of(await executed(proxy, "shop__refnd_all"))
         assert mended.all_aside
@@ -87,7 +87,7 @@ async def test_a_call_that_needs_nothing_read_starts_no_thread(
     fake_mcp: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = fake_mcp(name="shop", tools=["pay"])
-    async with proxy_of(tmp_path, shop) as proxy:
+    async with proxy_of(tmp_path, shop, trust="open") as proxy:  # else such a tool is held
         await proxy.searcher()
         await executed(proxy, "shop__pay")
         for module in (handlers, name_resolution, proxying):
@@ -128,7 +128,7 @@ async def test_many_tools_with_hostile_schemas_are_found_while_another_server_an
         assert let_go.wait(30)  # as one that reads for very long would
         return original(*given)
 
-    async with proxy_of(tmp_path, evil, shop) as proxy:
+    async with proxy_of(tmp_path, evil, shop, trust="open") as proxy:
         monkeypatch.setattr(signature, "SchemaReader", held)
         search = asyncio.create_task(said_by(proxy, "search_tools", {"query": "explode the whole thing"}))
         await asyncio.sleep(0)

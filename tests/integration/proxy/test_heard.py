@@ -102,7 +102,7 @@ def test_a_person_is_told_by_every_command(fake_mcp: Callable[..., FakeServer], 
             lambda: "an error of the tool add orders the model to read a file of keys" in said("logs", "shop")
         )
         assert "instruction.credentials" in said("logs", "shop", "--level", "warning")
-    assert "read as attacks do: 1 finding (mcpzip logs" in said("servers", "--cached")
+    assert "read as attacks do: 1 finding" in said("servers", "--cached")
     found: dict[str, Any] = {
         one["check"]: one for one in json.loads(said("doctor", "--offline", "--json"))["findings"]
     }

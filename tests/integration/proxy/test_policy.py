@@ -293,7 +293,7 @@ async def test_who_cannot_be_asked_is_told_how_to_allow_it(tmp_path: Path) -> No
         for wire in (await legacy(bridge), bridge.modern(), bridge.modern(elicitation={"url": {}})):
             text = said(await wire.call(DO))
             assert "this client can't ask one" in text
-            assert f"mcpzip allow --config {tmp_path}/config.json up__run --for 1h" in text
+            assert f"mcpzip allow up__run --for 1h --config {tmp_path}/config.json" in text
             assert '"policy": {"tools": {"up__run": "allow"}}' in text
         assert calls(bridge) == []
         allowed(bridge.proxy, "up__run")
@@ -349,7 +349,7 @@ async def test_a_name_in_a_command_does_nothing_in_a_shell(fake_mcp: Any, tmp_pa
     evil: FakeServer = fake_mcp(name="evil", tools=["x$(touch pwned); y"])
     async with proxy_of(tmp_path, evil, policy="ask") as proxy:
         result = await executed(proxy, "evil__x$(touch pwned); y")
-    assert "config.json 'evil__x$(touch pwned); y' --for 1h" in text_of(result)
+    assert "mcpzip allow 'evil__x$(touch pwned); y' --for 1h --config " in text_of(result)
 
 
 async def test_an_edited_policy_counts_at_once(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from helpers.poisoned_servers import scenario
 from mcpzip_fakes.scenario import Scenario, names
 
 from mcpzip.checks import Finding, Others, check_items, compare
@@ -74,11 +75,6 @@ CASES = {
 }
 
 
-def scenario(number: int) -> Scenario:
-    (name,) = [name for name in names() if name.startswith(f"poisoning/{number:02}-")]
-    return Scenario.load(name)
-
-
 def items_of(told: Scenario) -> list[Item]:
     items = [Item("tool", tool.name, tool.raw.encode()) for tool in told.all_tools()]
     for kind, key, offers in (
@@ -133,7 +129,7 @@ def test_the_text_of_an_error_is_found_when_it_comes() -> None:
 
 
 def test_the_page_says_the_same() -> None:
-    rows = dict(re.findall(r"^\| (\d+) \|[^|]+\| ([^|]+) \|$", PAGE, re.MULTILINE))
+    rows = dict(re.findall(r"^\| (\d+) \|[^|]+\| ([^|]+) \|[^|]+\|[^|]+\|$", PAGE, re.MULTILINE))
     assert {int(number) for number in rows} == set(CASES)
     for number, case in CASES.items():
         said = rows[str(number)]

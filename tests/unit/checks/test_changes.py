@@ -21,6 +21,7 @@ def takes(**properties: object) -> dict[str, object]:
 
 
 S = {"type": "string"}
+CLOSED_BUT = {"additionalProperties": False, "patternProperties": {"^x": {}}}
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,11 @@ S = {"type": "string"}
         ),
         ({"allOf": [{"required": ["a"]}]}, {}, "change.widened", "/allOf"),
         (takes(a=False), takes(a=S), "change.widened", "/properties/a"),
+        ({"unevaluatedProperties": False}, {}, "change.widened", "/unevaluatedProperties"),
+        ({"dependentRequired": {"a": ["b"]}}, {}, "change.widened", "/dependentRequired"),
+        (takes(a={"uniqueItems": True}), takes(a={}), "change.widened", "/properties/a/uniqueItems"),
+        (takes(a={"prefixItems": [S]}), takes(a={}), "change.widened", "/properties/a/prefixItems"),
+        ({"additionalProperties": False}, CLOSED_BUT, "change.widened", "/patternProperties/^x"),
     ],
 )
 def test_a_schema_that_accepts_more(old: object, new: object, check: str, path: str) -> None:
@@ -130,3 +136,38 @@ def test_another_reference_may_accept_anything() -> None:
     before, after = takes(a=S), takes(a=S | {"$ref": "#/$defs/x"})
     for one, other in ((before, after), (after, before)):
         assert [each.path for each in compare(tool(one), tool(other))] == ["/inputSchema/properties/a/$ref"]
+
+
+def test_what_a_reference_leads_to_is_compared_wherever_it_stands() -> None:
+    def at(of: object) -> Item:
+        return tool({"properties": {"a": {"$ref": "#/x/y"}}, "x": {"y": of}})
+
+    assert [one.path for one in compare(at({"type": "integer"}), at({}))] == ["/inputSchema/x"]
+
+
+def test_a_long_text_before_it_hides_no_change_of_a_schema() -> None:
+    """Values were compared by their first 1,000 characters."""
+
+    def one_of(*names: str) -> Item:
+        branch = {"description": "word " * 300, "properties": dict.fromkeys(names, S)}
+        return tool({"anyOf": [branch]})
+
+    assert [one.check for one in compare(one_of("a"), one_of("a", "b"))] == ["change.widened"]
+
+
+@pytest.mark.parametrize("more", [b'"inputSchema":{"properties":{"a":{},"b":{}}},', b'"x":1,"x":2,'])
+def test_a_member_that_occurs_twice_is_a_change(more: bytes) -> None:
+    """The first one counts for some readers, the last for others."""
+    body = b'{"name":"run",%b"inputSchema":{"properties":{"a":{}}}}'
+    old, new = Item("tool", "run", body % b""), Item("tool", "run", body % more)
+    assert {one.check for one in compare(old, new)} == {"change.widened"}
+    assert compare(new, new) == []
+
+
+@pytest.mark.parametrize("depth", [200, 600, 900])
+def test_a_change_that_is_nested_too_deep_to_be_compared_is_one(depth: int) -> None:
+    def nested(value: bytes) -> Item:
+        deep = b"[" * depth + value + b"]" * depth
+        return Item("tool", "run", b'{"inputSchema":{"const":%b}}' % deep)
+
+    assert {one.check for one in compare(nested(b"1"), nested(b"2"))} == {"change.widened"}

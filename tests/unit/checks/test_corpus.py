@@ -20,8 +20,25 @@ MISSED = {
     "leet": "digits for letters",
     "rot13": "an alphabet that is moved by 13 letters",
     "polish": "a language without phrases of its own here",
+    "hex-spaced": "hexadecimal digits with spaces between the bytes",
+    "typosquat-double": "a plural s at the end, which names of honest servers have too",
 }
 """The attacks that no check finds; docs/checks.md lists them too."""
+
+MISSED_BY = {
+    "instruction.override": {"leet", "polish", "spelled-out"},
+    "instruction.secrecy": {"polish"},
+    "instruction.exfiltration": {"examples-order", "param-name-sentence"},
+    "instruction.consent": {"chat-template"},
+    "instruction.order": {"output-schema", "param-description-3"},
+    "encoded.payload": {"hex-spaced", "rot13"},
+    "names.typosquat": {"typosquat-double"},
+    "names.near-copy": {"near-copy-parameter"},
+}
+"""By check, the attacks that it should find and doesn't. Most of them are found by another check."""
+
+WITHOUT_ATTACKS = {"names.same-server", "question.secret"}
+"""The first is a note only; the other is for questions during calls (said.jsonl)."""
 
 RISKY = {
     "quotes an attack-13",
@@ -39,15 +56,15 @@ def recall(samples: list[Sample]) -> float:
 
 
 def test_the_corpus_is_as_large_as_the_docs_say() -> None:
-    assert len(ATTACKS) == 154
-    assert len(HONEST) == 201
+    assert len(ATTACKS) == 192
+    assert len(HONEST) == 209
     for samples in (ATTACKS, HONEST):
         assert len({sample.id for sample in samples}) == len(samples)
 
 
 def test_nine_of_ten_attacks_are_found() -> None:
     assert recall(ATTACKS) >= 0.9
-    for part in ("a", "b"):
+    for part in ("a", "b", "c"):
         assert recall([sample for sample in ATTACKS if sample.part == part]) >= 0.9
 
 
@@ -55,9 +72,21 @@ def test_the_attacks_that_are_missed_are_known() -> None:
     assert {sample.id for sample in ATTACKS if not sample.detected} == set(MISSED)
 
 
+def test_every_check_of_lists_has_attacks() -> None:
+    assert {check for sample in ATTACKS for check in sample.checks} == set(MEANINGS) - WITHOUT_ATTACKS
+
+
+def test_the_attacks_that_a_check_misses_are_known() -> None:
+    missed: dict[str, set[str]] = {}
+    for sample in ATTACKS:
+        for check in set(sample.checks) - sample.found_by.keys():
+            missed.setdefault(check, set()).add(sample.id)
+    assert missed == MISSED_BY
+
+
 def test_most_attacks_of_each_check_are_found() -> None:
-    every = Counter(sample.check for sample in ATTACKS)
-    found = Counter(sample.check for sample in ATTACKS if sample.detected)
+    every = Counter(check for sample in ATTACKS for check in sample.checks)
+    found = Counter(check for sample in ATTACKS for check in sample.found_by)
     assert {check for check in every if found[check] < 0.8 * every[check]} == set()
 
 
@@ -95,13 +124,26 @@ def test_the_page_has_every_check_and_every_language() -> None:
 
 
 def test_the_page_has_the_figures() -> None:
-    every = Counter(sample.check for sample in ATTACKS)
-    found = Counter(sample.check for sample in ATTACKS if sample.detected)
-    hard = Counter(
-        sample.check
-        for sample in ATTACKS
-        if any(one.severity == "hard" and one.check.startswith(sample.check) for one in sample.findings())
+    rows = re.findall(
+        r"^\| `([a-z-]+\.[a-z-]+)` \| (\d+) \| (\d+) \| (\d+|–) \| ([^|]*) \|$", PAGE, re.MULTILINE
     )
-    for check in every:
-        assert f"| `{check}` | {every[check]} | {found[check]} | {hard[check] or '–'} |" in PAGE
-    assert f"| all | {len(ATTACKS)} | {found.total()} ({recall(ATTACKS):.2f}) | {hard.total()} " in PAGE
+    every = Counter(check for sample in ATTACKS for check in sample.checks)
+    found = Counter(check for sample in ATTACKS for check in sample.found_by)
+    hard = Counter(
+        check for sample in ATTACKS for check, severity in sample.found_by.items() if severity == "hard"
+    )
+    assert rows == [
+        (
+            check,
+            str(every[check]),
+            str(found[check]),
+            str(hard[check] or "–"),
+            ", ".join(f"*{name}*" for name in sorted(MISSED_BY.get(check, ()))),
+        )
+        for check in MEANINGS
+        if every[check]
+    ]
+    whole = sum(sample.detected for sample in ATTACKS)
+    serious = sum("hard" in sample.found_by.values() for sample in ATTACKS)
+    share = f"{whole} ({recall(ATTACKS):.2f}) | {serious} ({serious / len(ATTACKS):.2f})"
+    assert f"| all attacks | {len(ATTACKS)} | {share} |" in PAGE

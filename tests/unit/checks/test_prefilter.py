@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mcpzip.checks import check_items
 from mcpzip.checks.instructions import RULES
 from mcpzip.checks.prefilter import suspects
+from mcpzip.model import limits
 from mcpzip.model.surface import Item
 
 FIELDS = (
@@ -50,6 +51,20 @@ def unsuspected(items: Sequence[Item]) -> list[Item]:
 def test_no_attack_that_is_hard_is_left_out(sample: Sample) -> None:
     left_out = unsuspected([*HONEST, *sample.items])
     assert not any(hard(item) for item in sample.items if item in left_out)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'["%b"]' % b'","'.join([b"word"] * (limits.CHECKED_TEXT // 4 + 1)),
+        b"[" * 5_000 + b"]" * 5_000,
+    ],
+    ids=["long", "deep"],
+)
+def test_what_can_not_be_read_whole_is_not_left_out(value: bytes) -> None:
+    item = Item("tool", "add", b'{"name":"add","_meta":%b}' % value)
+    assert hard(item)
+    assert suspects([item]) == [item]
 
 
 def test_capitals_that_look_like_latin_letters_are_read() -> None:

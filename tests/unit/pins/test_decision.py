@@ -223,6 +223,21 @@ def test_a_rejected_item_stays_held_and_is_not_asked_about_again() -> None:
     assert not decision.changed
 
 
+def test_what_was_rejected_stays_held_when_it_comes_back() -> None:
+    """It was forgotten when it was missing once, and offered if no check found it risky any more: because the
+    tools of another server, to which it was compared, were not listed at that moment."""
+    mail = item("send_email", "Send an email message to a person of your choice, with attachments.")
+    copy = item("send_email", "Send an email message to a person of your choice, with attachments. Fast.")
+    server = Server("pin", [mail])
+    server.lists(item("a"))
+    assert server.lists(item("a"), copy) == {"a"}
+    assert server.pins is not None
+    server.pins = rejected(server.pins, ["tool send_email"], 9)
+    server.lists(item("a"))
+    server.others = Others.of({})
+    assert server.lists(item("a"), copy) == {"a"}
+
+
 def test_open_takes_over_what_was_held() -> None:
     server = Server()
     server.lists(READ)

@@ -29,6 +29,35 @@ def test_a_uri_in_any_spelling(uri: str) -> None:
     assert not held("resource file:///a").has_uri(uri)
 
 
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file:///secret/a#x",
+        "file:///secret/a%00.txt",
+        "file:///secret//a/",
+        "file:///secret/./a",
+        "file:///public/../secret/a",
+        "file://localhost/secret/a",
+        "file:/secret/a",
+        "file:///secret%252Fa",
+        "file:///secret\\a",
+        " file:///secret/a",
+        "FILE:///Secret/A",
+    ],
+)
+@pytest.mark.parametrize("key", ["resource file:///secret/a", "template file:///Secret/{name}"])
+def test_another_way_to_the_same_place(key: str, uri: str) -> None:
+    assert held(key).has_uri(uri)
+    assert not held(key).has_uri(uri.replace("secret", "public").replace("Secret", "public"))
+
+
+@pytest.mark.parametrize("uri", ["", ":", "#", "%", "file:", "x:..", "{", "a:{#b}"])
+def test_any_text_has_a_spelling(uri: str) -> None:
+    assert held(f"resource {uri}").has_uri(uri)
+    assert held(f"template {uri}").has_uri(uri)
+    assert not held("resource x:y").has_uri(uri)
+
+
 def test_a_uri_that_a_held_template_makes() -> None:
     template = held("template file:///secret/{name}")
     assert template.has_uri("file:///secret/{name}")
@@ -37,12 +66,16 @@ def test_a_uri_that_a_held_template_makes() -> None:
     assert not template.has_uri("file:///public/a")
     assert not template.has_uri("file:///secret/a", ["file:///{folder}/{name}"])
     assert template.has_uri("file:///secret/a", ["file:///public/{name}"])
+    assert template.has_uri("file:///secret/a/b?c=1")
+    assert not template.has_uri("file:///secrets/a")
+    assert held("template {+uri}").has_uri("x:y")
     assert not template.is_uri("file:///secret/a")
 
 
 def test_too_much_to_compare_is_held() -> None:
-    many = held(*(f"template x:{number}{{a}}" for number in range(400_000)))
-    assert many.has_uri("y:1")
+    one = held("template x:{a}")
+    assert one.has_uri("x:1", ["y:{a}" * 400_000])
+    assert not one.has_uri("y:1", ["y:{a}" * 400_000])
 
 
 def test_what_is_counted() -> None:
