@@ -25,7 +25,7 @@ from mcpzip.model import limits
 from mcpzip.model.surface import Item, Kind
 from mcpzip.pins.decision import Judge, decide, verify
 from mcpzip.pins.digests import item_digest, raw_digest
-from mcpzip.pins.held import NOTHING, Held
+from mcpzip.pins.held import NOTHING, UNKNOWN, Held
 from mcpzip.pins.record import KINDS, Hold, ServerPins, key_of, kind_and_name
 from mcpzip.pins.risk import flaws, risky_changes
 from mcpzip.pins.store import Pins, PinStore, PinsUnusableError, Version, server_key, text_of
@@ -70,8 +70,14 @@ class Decisions:
     # --- what is held ---
 
     def held(self, server: str) -> Held:
-        """What is held of ``server``, as far as it is known: `load` first."""
-        return self._held.get(server, NOTHING)
+        """What is held of ``server``, as far as it is known: `load` first. If the file can't be used,
+        everything that isn't offered may be.
+        """
+        held = self._held.get(server)
+        if held is None and self._version is not None and self._pins is None:
+            config = self._config.servers.get(server)
+            return NOTHING if config is None or config.trust == "open" else UNKNOWN
+        return held or NOTHING
 
     def summaries(self) -> dict[str, str]:
         """How many items of each server nobody has decided about, by its name: ``2 tools``."""
@@ -307,18 +313,19 @@ class Decisions:
 
     def _read(self) -> None:
         """Reads the file. What this process decided itself stays."""
-        self._version = self._store.version()
+        version = self._store.version()
         try:
             self._pins = self._store.load()
         except PinsUnusableError as error:
             self._pins = None
             self._tell(str(error))
-            return
-        self.problem = ""
-        for name, config in self._config.servers.items():
-            known = self._pins.servers.get(self._key(name))
-            if known is not None and name not in self._held:
-                self._held[name] = NOTHING if config.trust == "open" else Held(known.held)
+        else:
+            self.problem = ""
+            for name, config in self._config.servers.items():
+                known = self._pins.servers.get(self._key(name))
+                if known is not None and name not in self._held:
+                    self._held[name] = NOTHING if config.trust == "open" else Held(known.held)
+        self._version = version  # last, because other threads ask `loaded` and then what is held
 
     def _key(self, server: str) -> str:
         project = self._config.project if server in self._config.project_servers else ""

@@ -4,6 +4,7 @@ The rule: until something was listed, or something is asked for that only the pi
 imported or read. So a start costs nothing: the catalog on disk has nothing that is held.
 """
 
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -26,14 +27,18 @@ class Gate:
         """catalog: what was admitted of all servers. warn: is told why the file of pins can't be used."""
         self._config, self._catalog, self._warn = config, catalog, warn
         self._made: Decisions | None = None
+        self._making = threading.Lock()
 
     @property
     def _decisions(self) -> "Decisions":
-        if self._made is None:
-            from mcpzip.pins.decisions import Decisions
+        if self._made is not None:
+            return self._made
+        from mcpzip.pins.decisions import Decisions
 
-            self._made = Decisions(self._config, self._catalog, self._warn)
-        return self._made
+        with self._making:  # threads may need the first one at once, and what one of them decides is for all
+            if self._made is None:
+                self._made = Decisions(self._config, self._catalog, self._warn)
+            return self._made
 
     def reconfigure(self, config: Config) -> None:
         """Uses ``config`` from now on."""

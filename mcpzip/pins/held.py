@@ -8,6 +8,7 @@ URI that a held template can make.
 from collections.abc import Collection, Mapping
 from functools import cached_property
 from posixpath import normpath
+from typing import get_args
 from urllib.parse import unquote
 
 from mcpzip.model.limits import TEMPLATE_WORK
@@ -48,11 +49,7 @@ class Held:
             return True
         if not any(spelling.startswith(self._prefixes) for spelling in _spellings(uri)):
             return False
-        if len(uri) * sum(template.count("{") for template in offered) > TEMPLATE_WORK:
-            return True
-        return not any(
-            matches(template, spelling) for spelling in (uri, unquote(uri)) for template in offered
-        )
+        return not _is_made(uri, offered)
 
     def is_uri(self, uri: str) -> bool:
         """Whether ``uri`` is that of a held resource or template."""
@@ -80,7 +77,29 @@ class Held:
         return tuple(found)
 
 
-NOTHING = Held({})
+class _Unknown(Held):
+    """What is held isn't known, so everything is that isn't offered."""
+
+    kinds = frozenset(get_args(Kind))
+
+    def has_name(self, kind: Kind, name: str) -> bool:
+        return True
+
+    def has_uri(self, uri: str, offered: "Collection[str]" = ()) -> bool:
+        return not _is_made(uri, offered)
+
+    def is_uri(self, uri: str) -> bool:
+        return True
+
+
+NOTHING, UNKNOWN = Held({}), _Unknown({})
+
+
+def _is_made(uri: str, offered: "Collection[str]") -> bool:
+    """Whether ``uri`` can be made from one of the templates ``offered``."""
+    if len(uri) * sum(template.count("{") for template in offered) > TEMPLATE_WORK:
+        return False
+    return any(matches(template, spelling) for spelling in (uri, unquote(uri)) for template in offered)
 
 
 def _spellings(uri: str) -> set[str]:

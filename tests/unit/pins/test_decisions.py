@@ -337,3 +337,39 @@ def test_what_was_offered_before_there_were_pins_is_approved(config: Config) -> 
     assert shop.reload() == []
     assert shop.tools() == ["read"]
     assert shop.lists(READ, WRITE) == ["read", "write"]
+
+
+def test_while_the_file_is_read_what_is_held_is_not_known_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request at that moment went on to the server as if nothing was held."""
+    process = Process(config_of(tmp_path, "strict"))
+    process.lists(READ)
+    process.lists(READ, WRITE)
+    other = Process(config_of(tmp_path, "strict"))
+    load, known = pin_store.PinStore.load, []
+
+    def slow(store: pin_store.PinStore) -> pin_store.Pins:
+        known.append(other.decisions.loaded)
+        return load(store)
+
+    monkeypatch.setattr(pin_store.PinStore, "load", slow)
+    other.decisions.load()
+    assert known == [False]
+    assert other.decisions.loaded
+    assert other.decisions.held("shop").has_name("tool", "write")
+
+
+def test_of_an_unusable_file_nothing_is_known_so_everything_may_be_held(tmp_path: Path) -> None:
+    process = Process(config_of(tmp_path, open={"command": "x", "trust": "open"}))
+    process.lists(READ)
+    Path(process.decisions._store.path).write_text("{")
+    other = Process(process.config)
+    other.decisions.load()
+    held = other.decisions.held("shop")
+    assert held.has_name("prompt", "any")
+    assert held.is_uri("file:///any")
+    assert held.has_uri("file:///any")
+    assert not held.has_uri("file:///any", ["file:///{name}"])
+    assert {"tool", "prompt", "resource", "template"} <= held.kinds
+    assert not other.decisions.held("open").has_name("prompt", "any")
