@@ -151,9 +151,8 @@ def as_text(found: list[ServerStatus], now: float, config: str, notes: Sequence[
         lines.append(f"{line}; {one.reason}" if one.reason else line)
         if one.unusable:  # not what: no one has approved the names in these sentences
             servers = mcpzip_command(config, "servers", one.name)
-            lines.append(
-                f"  {one.unusable} things in its lists can't be used: a person sees them with {servers}"
-            )
+            things = "1 thing" if one.unusable == 1 else f"{one.unusable} things"
+            lines.append(f"  {things} in its lists can't be used: a person sees them with {servers}")
         lines.extend(f"  {warning}" for warning in one.warnings[one.unusable :])
         if one.held:
             review = mcpzip_command(config, "review", one.name)

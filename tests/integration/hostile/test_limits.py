@@ -150,7 +150,8 @@ def _meet(client: Client, row: Excess) -> None:
     else:
         [told] = [line for line in client.status().splitlines() if line.startswith("evil:")]
         told += client.status().partition(told)[2]
-    assert re.search(row.reason, told[:2_000]), told[:2_000]
+    # A model isn't told what is wrong with its lists: nobody has approved what such a sentence may quote.
+    assert re.search(f"{row.reason}|thing in its lists can't be used", told[:2_000]), told[:2_000]
     _look(client)
 
 
