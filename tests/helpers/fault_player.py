@@ -116,7 +116,13 @@ class Town:
             name, _, rest = line.partition(": ")
             return rest.startswith(told[name]) if name in told else "never listed" not in line
 
-        until(lambda: all(map(settled, self.client.status().splitlines()[1:])), 60)
+        def unsettled() -> list[str]:
+            return [line for line in self.client.status().splitlines()[1:] if not settled(line)]
+
+        try:
+            until(lambda: not unsettled(), 60)
+        except AssertionError as error:
+            raise AssertionError(f"not listed, or not ill: {unsettled()}") from error
 
     def _is_ill(self, row: Row) -> bool:
         cell = row.cell(self.column)
