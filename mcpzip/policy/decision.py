@@ -21,13 +21,12 @@ from mcpzip.config import Config
 from mcpzip.config.schema import DECISIONS, Decision, PolicyConfig
 from mcpzip.config.syntax import member
 from mcpzip.model.entry import Entry
+from mcpzip.model.globs import specificity
 from mcpzip.model.names import join
 from mcpzip.model.risk import Risk, RiskClass, overridden, risk_of
 
 CACHED = 50_000
 """Decisions that are kept. With more, all are made anew."""
-
-_WILDCARDS = re.compile(r"\[!?\]?[^\]]*\]|[*?]")
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -46,11 +45,6 @@ class _Rule(msgspec.Struct, frozen=True):
     literal: int
     decision: Decision
     path: str
-
-
-def specificity(glob: str) -> int:
-    """The number of characters of ``glob`` that are no wildcards."""
-    return len(_WILDCARDS.sub("", glob))
 
 
 def stricter(one: Decision, other: Decision) -> Decision:

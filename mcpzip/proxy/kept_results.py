@@ -4,20 +4,23 @@ The rule: what a model can read at once is passed on untouched. Of a larger resu
 beginning and a handle, and all bytes of the result stay readable.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Hashable
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from mcpzip.model.entry import Entry
-from mcpzip.model.errors import InvalidArgumentsError, KeptNoMoreError
-from mcpzip.model.limits import READ_AT_ONCE
+from mcpzip.model.errors import InvalidArgumentsError, KeptNoMoreError, OverloadedError
+from mcpzip.model.limits import KEPT_IN_MEMORY, KEPT_SECONDS, READ_AT_ONCE
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client, members
 from mcpzip.proxy.input_required import is_input_required
 from mcpzip.proxy.statistics import Statistics
 from mcpzip.proxy.tool_usage import is_success
 from mcpzip.proxy.workers import run_in_worker
+from mcpzip.system.threads import in_thread
+from mcpzip.wire import quote
 
 if TYPE_CHECKING:
     from mcpzip.config import Config
@@ -45,6 +48,7 @@ class Results:
     def __init__(self, current: CurrentConfig, statistics: Statistics) -> None:
         self._current, self._statistics = current, statistics
         self._store: KeptResults | None = None
+        self._expiry: asyncio.TimerHandle | None = None
         self._limit_of: Callable[[str], int | None] = lambda name: None
         self._limits_of: Config | None = None
 
@@ -57,58 +61,77 @@ class Results:
         is kept, or the part at the path ``select``, and the result is kept. runner: the name of the meta-tool
         that reads on.
         """
+        try:
+            if select and is_success(result):
+                return await self._selected(entry, result, client, runner, select)
+            return await self._beginning(entry, result, client, runner)
+        except OverloadedError:
+            return result  # the tool has run, so its result is not lost for want of a thread
+
+    async def _beginning(self, entry: Entry, result: bytes, client: Client, runner: str) -> bytes:
         limit = self._limit(entry.name)
-        if select and is_success(result):
-            return await self._selected(entry, result, client, runner, select, limit or USUAL)
         # A token has at least one byte. A person reads what a command (without an era) prints, so all of it.
         if limit is None or len(result) <= limit or client.era is None or is_input_required(result):
             return result
 
-        def read() -> "Document | None":
+        def read() -> "tuple[Document, int] | None":
             return _too_large(result, entry, limit)
 
-        document = read() if len(result) <= READ_AT_ONCE else await run_in_worker(read, "result")
-        if document is None:
+        found = read() if len(result) <= READ_AT_ONCE else await run_in_worker(read, "result")
+        if found is None:
             return result
-        from mcpzip.results.document import shown, size_in_tokens
+        document, tokens = found
+        if (kept := await self._keep(entry, result, client, tokens)) is None:
+            return result
         from mcpzip.results.reply import reply
 
-        tokens = await run_in_worker(lambda: size_in_tokens(shown(document)), "result")
-        handle = self._keep(entry, result, client, tokens)
-        if handle is None:
-            return result
-        uri = URI + handle
-        sent = await run_in_worker(lambda: reply(result, document, tokens, handle, uri, runner), "result")
+        uri = URI + kept.handle
+        sent = await run_in_worker(
+            lambda: reply(result, document, tokens, kept.handle, uri, runner), "result"
+        )
         self._statistics.count_kept(entry.name, tokens - sent.tokens)
         return sent.result
 
-    async def _selected(
-        self, entry: Entry, result: bytes, client: Client, runner: str, select: str, tokens: int
-    ) -> bytes:
+    async def _selected(self, entry: Entry, result: bytes, client: Client, runner: str, select: str) -> bytes:
         """The part of ``result`` at ``select``; all of it, with a note, if there is no such part: the tool
         has run.
         """
-        from mcpzip.results.reading import selected
+        from mcpzip.results.reading import PATH, read_kept
         from mcpzip.results.reply import with_note
 
+        arguments, tokens = {PATH: quote(select)}, self._limit(entry.name) or USUAL
         try:
-            part = await run_in_worker(lambda: selected(result, select, tokens), "result")
+            part = await run_in_worker(lambda: read_kept(result, arguments, tokens), "result")
         except InvalidArgumentsError as error:
-            shown = await self.shown(entry, result, client, runner)
+            shown = await self._beginning(entry, result, client, runner)
             return with_note(shown, f"Nothing was selected, and this is the result: {error}")
-        handle = self._keep(entry, result, client, part.tokens_of_all)
-        if handle is None:
+        if (kept := await self._keep(entry, result, client, part.tokens_of_all)) is None:
             return result
         self._statistics.count_kept(entry.name, part.tokens_of_all - part.tokens)
-        how = f'All of it, about {part.tokens_of_all:,} tokens: {runner} with the name "{handle}".'
+        how = f'All of it, about {part.tokens_of_all:,} tokens: {runner} with the name "{kept.handle}".'
         return with_note(part.result, f"This is {select} of the result. {how}")
 
-    def _keep(self, entry: Entry, result: bytes, client: Client, tokens: int) -> str | None:
-        if self._store is None:
-            from mcpzip.results.store import KeptResults
+    async def _keep(self, entry: Entry, result: bytes, client: Client, tokens: int) -> "Kept | None":
+        from mcpzip.results.store import KeptResults, StoredResult
 
+        if self._store is None:
             self._store = KeptResults()
-        return self._store.keep(_owner(client), entry.name, result, tokens)
+        if len(result) <= KEPT_IN_MEMORY:
+            stored = StoredResult(result)
+        else:
+            stored = await in_thread(lambda: StoredResult(result), "result")
+        kept = self._store.keep(_owner(client), entry.name, stored, tokens)
+        if self._expiry is None:
+            self._expire()
+        return kept
+
+    def _expire(self) -> None:
+        """Gives the memory of old results back, also if nobody calls any more."""
+        self._expiry = None
+        if self._store is not None:
+            self._store.remove_old()
+            if len(self._store):
+                self._expiry = asyncio.get_running_loop().call_later(KEPT_SECONDS, self._expire)
 
     def _limit(self, name: str) -> int | None:
         """Tokens of a result of the tool ``name`` up to which it isn't kept; None if none is kept."""
@@ -116,7 +139,7 @@ class Results:
         if self._limits_of is not config:
             settings = config.results
             if settings.tools:
-                from mcpzip.results.limits import limit_by_glob
+                from mcpzip.results.threshold import limit_by_glob
 
                 self._limit_of = limit_by_glob(settings)
             else:
@@ -135,14 +158,14 @@ class Results:
         kept = self._kept(client, call.name)
         if call.error:
             raise InvalidArgumentsError(call.error)
-        arguments = members(call.arguments)
+        arguments, result = members(call.arguments), await _read(kept)
         if not arguments:
             self._statistics.count_kept(kept.tool, -kept.tokens, results=0)
-            return kept.result
+            return result
         tokens = self._limit(kept.tool) or self._current.config.results.keep or USUAL
         from mcpzip.results.reading import read_kept
 
-        part = await run_in_worker(lambda: read_kept(kept.result, arguments, tokens), "result")
+        part = await run_in_worker(lambda: read_kept(result, arguments, tokens), "result")
         self._statistics.count_kept(kept.tool, -part.tokens, results=0)
         return part.result
 
@@ -155,29 +178,29 @@ class Results:
         from mcpzip.results.document import read_result
         from mcpzip.results.references import MOST, fill
 
-        results: dict[str, Kept] = {}
-        if self._store is not None:  # here, because it is not for threads
-            handles = dict.fromkeys(match[0].decode() for match in _HANDLE_BYTES.finditer(arguments))
-            for handle in islice(handles, MOST):
-                if (kept := self._store.get(_owner(client), handle)) is not None:
-                    results[handle] = kept
-        read: dict[str, Document] = {}
+        tools: dict[str, str] = {}
+        results: dict[str, bytes] = {}
+        documents: dict[str, Document] = {}
+        handles = dict.fromkeys(match[0].decode() for match in _HANDLE_BYTES.finditer(arguments))
+        for handle in islice(handles, MOST):
+            if self._store is not None and (kept := self._store.get(_owner(client), handle)) is not None:
+                tools[handle], results[handle] = kept.tool, await _read(kept)
 
         def find(handle: str) -> "tuple[str, Document]":
             if handle not in results:
                 raise KeptNoMoreError(handle)
-            if handle not in read:
-                read[handle] = read_result(results[handle].result)
-            return results[handle].tool, read[handle]
+            if handle not in documents:
+                documents[handle] = read_result(results[handle])
+            return tools[handle], documents[handle]
 
         return await run_in_worker(lambda: fill(arguments, find), "arguments")
 
     async def resource(self, client: Client, uri: str) -> bytes:
         """The result of `resources/read` for the ``uri`` of a kept result. Raises KeptNoMoreError."""
-        kept = self._kept(client, uri.removeprefix(URI))
+        result = await _read(self._kept(client, uri.removeprefix(URI)))
         from mcpzip.results.reply import contents
 
-        return await run_in_worker(lambda: contents(kept.result, uri), "result")
+        return await run_in_worker(lambda: contents(result, uri), "result")
 
     def _kept(self, client: Client, handle: str) -> "Kept":
         kept = None if self._store is None else self._store.get(_owner(client), handle)
@@ -194,6 +217,8 @@ class Results:
 
     def close(self) -> None:
         """Forgets all."""
+        if self._expiry is not None:
+            self._expiry.cancel()
         if self._store is not None:
             self._store.close()
 
@@ -203,9 +228,21 @@ def _owner(client: Client) -> Hashable:
     return client if client.has_session else None
 
 
-def _too_large(result: bytes, entry: Entry, limit: int) -> "Document | None":
-    """``result``, if a model would read more than ``limit`` tokens of it, and more than its tool declares."""
-    from mcpzip.results.document import exceeds, read_result
+async def _read(kept: "Kept") -> bytes:
+    """Its bytes. Raises KeptNoMoreError if the file in which they are can't be read."""
+    if kept.stored.size <= KEPT_IN_MEMORY:
+        return kept.stored.read()
+    try:
+        return await in_thread(kept.stored.read, "result")
+    except OSError as error:
+        raise KeptNoMoreError(kept.handle) from error
+
+
+def _too_large(result: bytes, entry: Entry, limit: int) -> "tuple[Document, int] | None":
+    """``result`` and its tokens, if a model would read more than ``limit`` of it, and more than its tool
+    declares.
+    """
+    from mcpzip.results.document import exceeds, read_result, shown, size_in_tokens
     from mcpzip.results.slices import UnreadableError
 
     try:
@@ -216,4 +253,6 @@ def _too_large(result: bytes, entry: Entry, limit: int) -> "Document | None":
         return None
     declared = members(members(entry.raw).get("_meta")).get(_DECLARED, b"")
     characters = min(int(declared), _DECLARED_MOST) if declared.isdigit() and len(declared) < 10 else 0
-    return None if max(len(document.text), len(document.value)) <= characters else document
+    if max(len(document.text), len(document.value)) <= characters:
+        return None
+    return document, size_in_tokens(shown(document))

@@ -66,9 +66,12 @@ class Shown(NamedTuple):
 
 
 def read_kept(result: bytes, arguments: Mapping[str, bytes], tokens: int) -> Shown:
-    """The part of ``result`` that ``arguments`` name. Raises as `read_part` does, and UnreadableError."""
-    document = read_result(result)
-    part = read_part(document, arguments, tokens)
+    """The part of ``result`` that ``arguments`` name. Raises InvalidArgumentsError."""
+    try:
+        document = read_result(result)
+        part = read_part(document, arguments, tokens)
+    except UnreadableError as error:
+        raise InvalidArgumentsError(f"This part can't be read: {error}. {_HOW}") from error
     return Shown(_as_result(part), size_in_tokens(part.text), size_in_tokens(shown(document)))
 
 
@@ -78,17 +81,9 @@ def _as_result(part: Part) -> bytes:
     return join_object({"content": b"[%b]" % b",".join(blocks)})
 
 
-def selected(result: bytes, path: str, tokens: int) -> Shown:
-    """The part of ``result`` at ``path``. Raises InvalidArgumentsError, for an unreadable result too."""
-    try:
-        return read_kept(result, {PATH: quote(path)}, tokens)
-    except UnreadableError as error:
-        raise InvalidArgumentsError("It has no parts.") from error
-
-
 def read_part(document: Document, arguments: Mapping[str, bytes], tokens: int) -> Part:
     """The part that ``arguments`` (members of a JSON object, as JSON texts) name, in so many ``tokens``.
-    Raises InvalidArgumentsError.
+    Raises InvalidArgumentsError, UnreadableError.
     """
     wrong = [key for key in arguments if key not in KEYS]
     ranges = [key for key in _RANGES if key in arguments]

@@ -12,63 +12,84 @@ The rules:
 
 import os
 import tempfile
+import threading
 import time
 from base64 import b32encode
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import IO, NamedTuple
 
+import msgspec
+
 from mcpzip.model import limits
 
 
+class StoredResult:
+    """The bytes of one result: in memory, or in a file that is removed together with this object, so not while
+    somebody reads it. Thread-safe. Making and reading one of more than `limits.KEPT_IN_MEMORY` bytes blocks.
+    """
+
+    def __init__(self, result: bytes) -> None:
+        self.size = len(result)
+        self._lock = threading.Lock()
+        self._file = _file_of(result) if self.size > limits.KEPT_IN_MEMORY else None
+        self._result = result if self._file is None else b""
+
+    def __del__(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def read(self) -> bytes:
+        """Raises OSError."""
+        if self._file is None:
+            return self._result
+        with self._lock:
+            self._file.seek(0)
+            return self._file.read()
+
+
+def _file_of(result: bytes) -> IO[bytes] | None:
+    """A file that has no name, or that only its owner may read (0600) and that is removed when it is closed;
+    None where there is no disk for it.
+    """
+    try:
+        file = tempfile.TemporaryFile(prefix="mcpzip-")  # noqa: SIM115 - the result that is in it closes it
+        try:
+            file.write(result)
+            file.flush()
+        except OSError:
+            file.close()
+            raise
+    except OSError:
+        return None
+    return file
+
+
 class Kept(NamedTuple):
-    """A kept result. tool: that it is of, under the name that clients see. result: a `CallToolResult`.
+    """A kept result. tool: that it is of, under the name that clients see. stored: a `CallToolResult`.
     tokens: that a model would have read, about.
     """
 
     handle: str
     tool: str
-    result: bytes
+    stored: StoredResult
     tokens: int
 
 
-class _Entry:
-    def __init__(self, owner: Hashable, tool: str, result: bytes, tokens: int, used: float) -> None:
-        self.owner, self.tool, self.size, self.tokens, self.used = owner, tool, len(result), tokens, used
-        self._file: IO[bytes] | None = None
-        self._result = result
-        if self.size > limits.KEPT_IN_MEMORY:
-            self._move_to_disk()
+class _Entry(msgspec.Struct):
+    """used: when it was used last, by the monotonic clock."""
 
-    def _move_to_disk(self) -> None:
-        try:
-            # A file that has no name, or that only its owner may read (0600) and that is removed when closed.
-            file = tempfile.TemporaryFile(prefix="mcpzip-")  # noqa: SIM115 - it is closed with its entry
-            try:
-                file.write(self._result)
-                file.flush()
-            except OSError:
-                file.close()
-                raise
-        except OSError:
-            return
-        self._file, self._result = file, b""
+    owner: Hashable
+    kept: Kept
+    used: float
 
     @property
-    def result(self) -> bytes:
-        """Raises OSError."""
-        if self._file is None:
-            return self._result
-        self._file.seek(0)
-        return self._file.read()
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+    def size(self) -> int:
+        return self.kept.stored.size
 
 
 class KeptResults:
-    """All of them. Not thread-safe."""
+    """Those of all clients. Everything runs on one event loop."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
@@ -78,52 +99,46 @@ class KeptResults:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def keep(self, owner: Hashable, tool: str, result: bytes, tokens: int = 0) -> str | None:
-        """Keeps ``result`` for ``owner`` (None: a client of a single request). Returns its handle; None if it
-        is too large for that.
-        """
-        if len(result) > limits.KEPT:
+    def keep(self, owner: Hashable, tool: str, stored: StoredResult, tokens: int = 0) -> Kept | None:
+        """Keeps ``stored`` for ``owner`` (None: a client of a single request); None if it is too large."""
+        if stored.size > limits.KEPT:
             return None
         now = time.monotonic()
-        self._remove_old(now)
+        self.remove_old()
         self._number += 1
         handle = f"r{self._number}-{b32encode(os.urandom(10)).decode().lower()}"
-        self._entries[handle] = _Entry(owner, tool, result, tokens, now)
+        kept = Kept(handle, tool, stored, tokens)
+        self._entries[handle] = _Entry(owner, kept, now)
         self._make_room(owner)
-        return handle
+        return kept
 
     def get(self, owner: Hashable, handle: str) -> Kept | None:
         """The result that ``owner`` knows as ``handle``; None if there is none, or not any more."""
-        now = time.monotonic()
-        self._remove_old(now)
+        self.remove_old()
         entry = self._entries.get(handle)
         if entry is None or entry.owner is not owner:
             return None
-        try:
-            result = entry.result
-        except OSError:
-            self._remove(handle)
-            return None
-        entry.used = now
+        entry.used = time.monotonic()
         self._entries.move_to_end(handle)
-        return Kept(handle, entry.tool, result, entry.tokens)
+        return entry.kept
 
     def remove_owner(self, owner: Hashable) -> None:
         """``owner`` is gone."""
         for handle in [handle for handle, entry in self._entries.items() if entry.owner is owner]:
-            self._remove(handle)
+            del self._entries[handle]
 
     def close(self) -> None:
         """Forgets all."""
-        for handle in list(self._entries):
-            self._remove(handle)
+        self._entries.clear()
 
-    def _remove_old(self, now: float) -> None:
+    def remove_old(self) -> None:
+        """Forgets what was not used for `limits.KEPT_SECONDS`."""
+        now = time.monotonic()
         while self._entries:
             handle, oldest = next(iter(self._entries.items()))
             if now - oldest.used <= limits.KEPT_SECONDS:
                 break
-            self._remove(handle)
+            del self._entries[handle]
 
     def _make_room(self, owner: Hashable) -> None:
         own = [(handle, entry) for handle, entry in self._entries.items() if entry.owner is owner]
@@ -131,9 +146,6 @@ class KeptResults:
         while len(own) > limits.KEPT_NUMBER or size > limits.KEPT:
             handle, entry = own.pop(0)
             size -= entry.size
-            self._remove(handle)
+            del self._entries[handle]
         while sum(entry.size for entry in self._entries.values()) > limits.KEPT_OF_ALL:
-            self._remove(next(iter(self._entries)))
-
-    def _remove(self, handle: str) -> None:
-        self._entries.pop(handle).close()
+            self._entries.popitem(last=False)

@@ -7,17 +7,19 @@ sorted ones, and compared with what is stored there. What was found, or not, is 
                 · ends: <I each, where a text ends, in the order of the texts · the texts in UTF-8
 """
 
+from abc import abstractmethod
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import TypeVar, overload
 from zlib import crc32
 
 _CACHED = 8_192  # texts that were looked up
 _NUMBER = 4  # bytes
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 
 class TextTable:
@@ -102,7 +104,11 @@ class _ByText(Mapping[str, T]):
             raise KeyError(text)
         return found
 
-    def get(self, text: str, default: T | None = None) -> T | None:  # type: ignore[override]
+    @overload
+    def get(self, text: str, default: None = None, /) -> T | None: ...
+    @overload
+    def get(self, text: str, default: T | D, /) -> T | D: ...
+    def get(self, text: str, default: object = None, /) -> object:
         """The value of ``text``, or ``default``."""
         found = self._found  # another thread may replace it
         if text not in found:
@@ -117,8 +123,9 @@ class _ByText(Mapping[str, T]):
         """A dictionary of all of them."""
         return dict(zip(self._table, map(self._value, range(len(self._table))), strict=True))
 
+    @abstractmethod
     def _value(self, position: int) -> T:
-        raise NotImplementedError
+        """The value of the text at ``position``."""
 
 
 class NumberByText(_ByText[int]):
@@ -132,10 +139,6 @@ class NumberByText(_ByText[int]):
         if len(numbers) != len(table):
             raise ValueError("a table with another number of texts than of numbers")
         self._numbers = numbers
-
-    def values(self) -> Sequence[int]:  # type: ignore[override]
-        """The numbers, in the order of the texts."""
-        return self._numbers
 
     def _value(self, position: int) -> int:
         return self._numbers[position]

@@ -11,6 +11,7 @@ import msgspec
 from mcpzip.config import Config
 from mcpzip.model.errors import (
     InvalidCursorError,
+    KeptNoMoreError,
     LoginNeededError,
     McpzipError,
     UnknownPromptError,
@@ -378,7 +379,7 @@ def error_response(error: Exception) -> RpcError:
             return response
         case UnknownResourceError(name=uri):
             return RpcError(INVALID_PARAMS, str(error), join_object({"uri": quote(uri)}))
-        case UnknownToolError() | UnknownPromptError() | InvalidCursorError():
+        case UnknownToolError() | UnknownPromptError() | InvalidCursorError() | KeptNoMoreError():
             return RpcError(INVALID_PARAMS, str(error))
         case McpzipError():
             return RpcError(INTERNAL_ERROR, str(error))

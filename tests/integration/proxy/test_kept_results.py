@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 from helpers.bridging import Bridge
-from helpers.driver import Json, executed, proxy_of, run, serving, text_of, write_config
+from helpers.driver import Json, comes_true, executed, proxy_of, run, serving, text_of, write_config
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.config.schema import Config, ResultsConfig
+from mcpzip.model import limits
 from mcpzip.model.entry import Entry
-from mcpzip.model.errors import KeptNoMoreError
+from mcpzip.model.errors import KeptNoMoreError, OverloadedError
+from mcpzip.proxy import kept_results
 from mcpzip.proxy.arguments import ToolCall
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client, Exchange
@@ -83,6 +85,10 @@ def test_a_large_result_is_kept_and_read_on_over_stdio(fake_mcp: Fake, tmp_path:
         else:
             assert {**original.result, "_meta": {}} == {**original.result, **json.loads(BIG), "_meta": {}}
         assert client.execute("shop__small").text == "small"
+        unknown = f"mcpzip-result:{handle[:-1]}{'a' if handle[-1] != 'a' else 'b'}"
+        error = client.ask("resources/read", {"uri": unknown}).error
+        assert error["code"] == -32602
+        assert "is not kept any more" in error["message"]
         gone = client.execute(f"{handle[:-1]}{'a' if handle[-1] != 'a' else 'b'}")
         assert gone.failed
         assert "not kept any more. Call the tool" in gone.text
@@ -168,6 +174,50 @@ async def test_what_is_selected_comes_alone_and_the_rest_is_kept(fake_mcp: Fake,
         failed = await select("shop__fails", "x")
         assert failed["isError"]
     assert len(shop.record.calls()) == 4
+
+
+async def test_a_call_that_ran_keeps_its_result_when_all_threads_are_busy(
+    fake_mcp: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was answered that nothing had been done."""
+
+    async def busy(work: object, name: str) -> None:
+        raise OverloadedError
+
+    shop = fake_mcp(name="shop", tools=TOOLS)
+    async with proxy_of(tmp_path, shop) as proxy:
+        monkeypatch.setattr(kept_results, "run_in_worker", busy)
+        assert await asked(proxy, Client(Era.LEGACY), "shop__log") == BIG.encode()
+        params = json.dumps({"name": "shop__items", "arguments": {}, "select": "items"}).encode()
+        result = await proxy.call("execute_tool", params, Exchange(Client(Era.LEGACY)))
+        assert json.loads(result)["structuredContent"]["items"]
+
+
+async def test_old_results_are_forgotten_though_nobody_calls(
+    fake_mcp: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_results, "KEPT_SECONDS", 0.01)
+    monkeypatch.setattr("mcpzip.model.limits.KEPT_SECONDS", 0.01)
+    async with proxy_of(tmp_path, fake_mcp(name="shop", tools=TOOLS)) as proxy:
+        handle = handle_of(await asked(proxy, Client(Era.LEGACY), "shop__log"))
+        store = proxy.tool_caller.results._store
+        assert store is not None
+        await comes_true(lambda: not store._entries)
+        assert proxy.tool_caller.results._expiry is None
+        assert json.loads(await asked(proxy, Client(Era.LEGACY), handle))["isError"]
+
+
+async def test_a_result_in_a_file_is_read_as_any_other(
+    fake_mcp: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (kept_results, limits):
+        monkeypatch.setattr(module, "KEPT_IN_MEMORY", 1_000)
+    async with proxy_of(tmp_path, fake_mcp(name="shop", tools=TOOLS)) as proxy:
+        client = Client(Era.LEGACY)
+        handle = handle_of(await asked(proxy, client, "shop__log"))
+        assert await asked(proxy, client, handle) == BIG.encode()
+        sent = await asked(proxy, client, "shop__send", body={"$kept": handle})
+        assert text_of(json.loads(sent)) == "sent"
 
 
 async def test_an_error_stays_one(fake_mcp: Fake, tmp_path: Path) -> None:

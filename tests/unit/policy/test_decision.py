@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mcpzip.config import Config, parse
 from mcpzip.config.schema import DECISIONS
 from mcpzip.model.entry import Entry
-from mcpzip.policy.decision import Decisions, specificity, stricter
+from mcpzip.policy.decision import Decisions, stricter
 
 READS = {"readOnlyHint": True, "openWorldHint": False}
 WRITES = {"destructiveHint": False, "openWorldHint": False}
@@ -141,10 +141,3 @@ def test_a_decision_names_the_rule_that_makes_it(policy: dict[str, Any], annotat
     for key in rule.replace('"', "").split(".", 2):
         place = place[key]
     assert place == decision
-
-
-@pytest.mark.parametrize(
-    ("glob", "count"), [("git__merge", 10), ("git__*", 5), ("*", 0), ("[ab]c?", 1), ("[!a]b", 1)]
-)
-def test_wildcards_make_a_glob_less_specific(glob: str, count: int) -> None:
-    assert specificity(glob) == count

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.model.errors import InvalidArgumentsError
-from mcpzip.results import reading
+from mcpzip.results import reading, slices
 from mcpzip.results.document import read_result
 from mcpzip.results.reading import Part, read_kept, read_part
 
@@ -141,6 +141,15 @@ def test_all_characters_can_be_read_one_part_after_another(words: str, tokens: i
         assert more
         found += more
     assert found == words
+
+
+def test_an_object_with_too_many_members_is_read_in_another_way() -> None:
+    result = text(structuredContent={str(number): number for number in range(slices.MEMBERS + 1)})
+    with pytest.raises(InvalidArgumentsError, match="more than 100,000 members"):
+        read_kept(result, {"head": b"1"}, 1_000)
+    assert part(result, chars="1-8").text == '{"0": 0,'
+    with pytest.raises(InvalidArgumentsError, match="This part can't be read"):
+        read_kept(b"[]", {"head": b"1"}, 1_000)
 
 
 def test_a_part_is_a_result_with_a_note() -> None:

@@ -1,4 +1,4 @@
-"""Which results are kept, by the globs of the config (pure)."""
+"""Up to how many tokens a result of a tool is sent whole, by the globs of the config (pure)."""
 
 import re
 from collections.abc import Callable
@@ -6,18 +6,18 @@ from fnmatch import translate
 from functools import lru_cache
 
 from mcpzip.config.schema import ResultsConfig
+from mcpzip.model.globs import specificity
 
-_WILDCARDS = re.compile(r"\[!?\]?[^\]]*\]|[*?]")
 CACHED = 10_000
 
 
 def limit_by_glob(settings: ResultsConfig) -> Callable[[str], int | None]:
-    """A function from the name of a tool to the tokens of a result up to which it isn't kept, None if none
-    is. Of the globs that match, the one with the most characters besides wildcards decides; of equals the
+    """A function from the name of a tool to the tokens up to which its results are sent whole; None if all
+    are. Of the globs that match, the one with the most characters besides wildcards decides; of equals the
     last.
     """
     rules = [
-        (len(_WILDCARDS.sub("", glob)), number, re.compile(translate(glob)).match, tokens)
+        (specificity(glob), number, re.compile(translate(glob)).match, tokens)
         for number, (glob, tokens) in enumerate(settings.tools)
     ]
     rules.sort(key=lambda rule: rule[:2], reverse=True)
