@@ -25,8 +25,9 @@ from mcpzip.model import limits
 
 
 class StoredResult:
-    """The bytes of one result: in memory, or in a file that is removed together with this object, so not while
-    somebody reads it. Thread-safe. Making and reading one of more than `limits.KEPT_IN_MEMORY` bytes blocks.
+    """The bytes of one result: in memory, or in a file that is removed together with this object, so not
+    while somebody reads it. Thread-safe. Making and reading one of more than `limits.KEPT_IN_MEMORY` bytes
+    blocks.
     """
 
     def __init__(self, result: bytes) -> None:
