@@ -104,7 +104,7 @@ class Results:
             part = await run_in_worker(lambda: read_kept(result, arguments, tokens), "result")
         except InvalidArgumentsError as error:
             shown = await self._beginning(entry, result, client, runner)
-            return with_note(shown, f"Nothing was selected, and this is the result: {error}")
+            return with_note(shown, f"Nothing was selected, so this is the whole result. {error}")
         if (kept := await self._keep(entry, result, client, part.tokens_of_all)) is None:
             return result
         self._statistics.count_kept(entry.name, part.tokens_of_all - part.tokens)

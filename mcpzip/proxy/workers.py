@@ -58,6 +58,10 @@ class _Job(Generic[T]):
             self.settle(self.outcome.set_result, self.work())
         except BaseException as error:
             self.settle(self.outcome.set_exception, error)
+        finally:
+            # This frame is in the traceback of the exception, which the future of this job has: such a cycle
+            # would keep all that ``work`` used, perhaps 64 MiB, until the next garbage collection.
+            del self
 
     def settle(self, set_outcome: Callable[[Any], None], outcome: object) -> None:
         """Sets the future by ``set_outcome``, from any thread."""
@@ -98,6 +102,8 @@ class Workers:
         except asyncio.CancelledError:
             self._drop(job)
             raise
+        finally:
+            del job  # as in `_Job.run`
 
     def _add(self, job: _Job[Any]) -> None:
         with self._lock:

@@ -10,9 +10,9 @@ what is there instead.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.results.slices import UnreadableError, elements, kind_of, members
@@ -21,6 +21,10 @@ LONGEST = 1_000
 """Characters of a path."""
 SELECTED = 200_000
 """Values that one path selects at most."""
+LOOKED_AT = 1_000_000
+"""Elements and members that one path looks at: to find an element, all before it are, and all for one that is
+counted from the end.
+"""
 _SHOWN_KEYS = 20
 
 _STEP = lazy_pattern(
@@ -43,6 +47,7 @@ class Slice(NamedTuple):
 
 
 Step = str | int | Slice
+T = TypeVar("T")
 
 
 class Selection(NamedTuple):
@@ -80,13 +85,18 @@ def parse_path(text: str) -> tuple[Step, ...]:
 def select(value: bytes, steps: tuple[Step, ...]) -> Selection:
     """What ``steps`` select of the JSON text ``value``. Raises PathError."""
     values, missing, is_many = [value], 0, False
+    budget = _Budget()
     for number, step in enumerate(steps):
         found: list[bytes] = []
         for each in values:
             try:
-                found.extend(islice(_selected(each, step), SELECTED + 1 - len(found)))
+                found.extend(islice(_selected(each, step, budget), SELECTED + 1 - len(found)))
             except UnreadableError as error:
                 raise PathError(f"The value can't be read: {error}.") from error
+            except _TooManyError as error:
+                raise PathError(
+                    f"The path leads past more than {LOOKED_AT:,} values. Use 'chars' instead."
+                ) from error
             except PathError as error:
                 if not is_many:
                     raise PathError(f"{written(steps[:number]) or 'The result'} {error}") from error
@@ -139,26 +149,45 @@ def _pointer(text: str) -> Iterator[Step]:
         yield int(key) if key.isascii() and key.isdigit() and len(key) < 10 else key
 
 
-def _selected(value: bytes, step: Step) -> Iterator[bytes]:
+class _TooManyError(Exception):
+    """The path looks at too many values."""
+
+
+class _Budget:
+    """How many more values may be looked at."""
+
+    def __init__(self) -> None:
+        self._left = LOOKED_AT
+
+    def over(self, values: Iterable[T]) -> Iterator[T]:
+        """``values``, each of which is counted. Raises _TooManyError."""
+        for value in values:
+            self._left -= 1
+            if self._left < 0:
+                raise _TooManyError
+            yield value
+
+
+def _selected(value: bytes, step: Step, budget: _Budget) -> Iterator[bytes]:
     kind = kind_of(value)
     if isinstance(step, Slice):
         if kind != "array":
             raise PathError(f"is of type {kind}, not an array.")
-        yield from _sliced(value, step)
+        yield from _sliced(value, step, budget)
     elif kind == "object":
-        yield _member(value, str(step))
+        yield _member(value, str(step), budget)
     elif kind == "array" and isinstance(step, int):
-        yield _element(value, step)
+        yield _element(value, step, budget)
     elif kind == "array":
         raise PathError(f"is an array: write [].{step} for the {step!r} of each element, or [0].{step}.")
     else:
         raise PathError(f"is of type {kind}, and has no {step!r}.")
 
 
-def _member(value: bytes, key: str) -> bytes:
+def _member(value: bytes, key: str, budget: _Budget) -> bytes:
     found = None
     names: list[str] = []
-    for name, each in members(value):
+    for name, each in budget.over(members(value)):
         if name == key:
             found = each  # the last one counts
         elif len(names) <= _SHOWN_KEYS:
@@ -172,21 +201,21 @@ def _member(value: bytes, key: str) -> bytes:
     return found
 
 
-def _element(value: bytes, index: int) -> bytes:
-    at = index if index >= 0 else _length(value) + index
+def _element(value: bytes, index: int, budget: _Budget) -> bytes:
+    at = index if index >= 0 else _length(value, budget) + index
     if at >= 0:
-        for element in islice(elements(value), at, None):
+        for element in islice(budget.over(elements(value)), at, None):
             return element
-    raise PathError(f"has no element {index}: it has {_length(value):,}.")
+    raise PathError(f"has no element {index}: it has {_length(value, budget):,}.")
 
 
-def _sliced(value: bytes, step: Slice) -> Iterator[bytes]:
+def _sliced(value: bytes, step: Slice, budget: _Budget) -> Iterator[bytes]:
     start, stop = step
-    if (start or 0) >= 0 and (stop is None or stop >= 0):
-        return islice(elements(value), start or 0, stop)
-    start, stop, _ = slice(start, stop).indices(_length(value))
-    return islice(elements(value), start, max(start, stop))
+    if (start or 0) < 0 or (stop or 0) < 0:
+        start, stop, _ = slice(start, stop).indices(_length(value, budget))
+        stop = max(start, stop)
+    return islice(budget.over(elements(value)), start or 0, stop)
 
 
-def _length(value: bytes) -> int:
-    return sum(1 for _ in elements(value))
+def _length(value: bytes, budget: _Budget) -> int:
+    return sum(1 for _ in budget.over(elements(value)))

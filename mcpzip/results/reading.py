@@ -108,8 +108,8 @@ def read_part(document: Document, arguments: Mapping[str, bytes], tokens: int) -
     if GREP in arguments:
         numbered = _matching(numbered, _text(arguments, GREP))
         if not numbered:
-            return Part("", f"None of the {among} {unit.word} has that.{about}")
-        among = f"{len(numbered):,} that match, of {among} {unit.word}"
+            return Part("", f"None of the {among} {unit.word} matches.{about}")
+        among = f"{len(numbered):,} matches in {among} {unit.word}"
     first, last = _bounds(arguments, ranges, len(numbered))
     return _fitted(numbered[first:last], unit, among, GREP in arguments, tokens, path, about)
 

@@ -13,7 +13,7 @@ _DEPTH = 4
 _KEYS = 24
 _SAMPLE = 20
 """Elements of an array whose shape is looked at."""
-_COUNTED = 1_000_000
+_COUNTED = 100_000
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,60}")
 _TYPES = {"string": "str", "boolean": "bool", "null": "null", "object": "{…}", "array": "[…]"}
 

@@ -165,7 +165,9 @@ async def test_what_is_selected_comes_alone_and_the_rest_is_kept(fake_mcp: Fake,
         wrong = await select("shop__items", "titles")
         assert wrong["structuredContent"] == whole
         note = wrong["content"][-1]["text"]
-        assert note.startswith("Nothing was selected, and this is the result: The result has no 'titles'.")
+        assert note.startswith(
+            "Nothing was selected, so this is the whole result. The result has no 'titles'."
+        )
         large = await select("shop__log", "x")
         assert large["content"][-1]["text"].startswith("Nothing was selected")
         assert "4,000 lines of text" in large["content"][0]["text"]

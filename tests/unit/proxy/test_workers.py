@@ -1,10 +1,13 @@
 """What clients have us compute: few threads, turns, and an end to what waits."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 
 import pytest
+from helpers.driver import comes_true
 
 from mcpzip.model.errors import OverloadedError
 from mcpzip.proxy.workers import REQUESTER, Requester, Workers
@@ -104,3 +107,31 @@ async def test_what_fails_fails_for_whoever_asked() -> None:
     with pytest.raises(ZeroDivisionError):
         await workers.compute(lambda: 1 // 0, "test")
     assert await workers.compute(lambda: 7, "test") == 7
+
+
+async def test_what_failed_work_used_is_freed_at_once() -> None:
+    """Each failed reading of a large result kept it until the garbage collector came."""
+
+    class Large:
+        pass
+
+    def failing(used: Large) -> Callable[[], None]:
+        def work() -> None:
+            assert used
+            raise ValueError
+
+        return work
+
+    large = Large()
+    still_there = weakref.ref(large)
+    gc.disable()
+    try:
+        work = failing(large)
+        try:
+            await Workers(1).compute(work, "test")
+        except ValueError:
+            pass
+        del large, work
+        await comes_true(lambda: still_there() is None)  # the thread has let go a moment later
+    finally:
+        gc.enable()

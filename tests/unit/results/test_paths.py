@@ -145,3 +145,13 @@ def test_a_path_selects_a_limited_number_of_values(monkeypatch: pytest.MonkeyPat
     with pytest.raises(PathError, match="more than 3 values"):
         select(b"[1,2,3,4]", parse_path("[]"))
     assert select(b"[1,2,3,4]", parse_path("[1:3]")).value == b"[2,3]"
+
+
+@pytest.mark.parametrize("path", ["[-1]", "[5]", "[-2:]", "[][0]"])
+def test_a_path_looks_at_a_limited_number_of_values(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An element was counted from the end of an array of 25 million in 100 s."""
+    value = b"[[1],[2],[3],[4],[5],[6]]"
+    assert select(value, parse_path(path))
+    monkeypatch.setattr(paths, "LOOKED_AT", 5)
+    with pytest.raises(PathError, match="past more than 5 values"):
+        select(value, parse_path(path))

@@ -35,10 +35,10 @@ ITEMS = text(structuredContent={"items": [{"n": n, "s": "odd" if n % 2 else "eve
         ({"lines": 7}, "line 7", "Lines 7 to 7 of 100."),
         ({"head": 2}, "line 1\nline 2", "Lines 1 to 2 of 100."),
         ({"tail": 1}, "line 100", "Lines 100 to 100 of 100."),
-        ({"grep": "line 5*0"}, "50: line 50", "1 of 1 that match, of 100 lines."),
-        ({"grep": "LINE 33|44"}, "44: line 44", "1 of 1 that match, of 100 lines."),
-        ({"grep": "line 3", "head": 2}, "3: line 3\n30: line 30", "2 of 11 that match, of 100 lines."),
-        ({"grep": "nothing"}, "", "None of the 100 lines has that."),
+        ({"grep": "line 5*0"}, "50: line 50", "1 of 1 matches in 100 lines."),
+        ({"grep": "LINE 33|44"}, "44: line 44", "1 of 1 matches in 100 lines."),
+        ({"grep": "line 3", "head": 2}, "3: line 3\n30: line 30", "2 of 11 matches in 100 lines."),
+        ({"grep": "nothing"}, "", "None of the 100 lines matches."),
         ({"chars": "6-11"}, "1\nline", "Characters 6 to 11 of 791."),
     ],
 )
@@ -57,9 +57,9 @@ def test_lines_of_a_text(arguments: dict[str, Any], shown: str, note: str) -> No
         (
             {"path": "items", "grep": "odd", "head": 1},
             '[{"n": 1, "s": "odd"}]',
-            "1 of 5 that match, of 10 elements (numbers 2).",
+            "1 of 5 matches in 10 elements (numbers 2).",
         ),
-        ({"grep": "items", "path": "items[0]"}, "", "None of the 2 members has that."),
+        ({"grep": "items", "path": "items[0]"}, "", "None of the 2 members matches."),
         ({"head": 1, "path": "items[0]"}, '{"n":0}', "Members 1 to 1 of 2."),
     ],
 )
