@@ -23,7 +23,7 @@ FLOORS = (
     ("mcpzip.wire", "mcpzip.checks"),
     ("mcpzip.config", "mcpzip.http"),
     ("mcpzip.search", "mcpzip.clients", "mcpzip.policy", "mcpzip.results"),
-    ("mcpzip.catalog",),
+    ("mcpzip.catalog", "mcpzip.programs"),
     ("mcpzip.pins",),
     ("mcpzip.auth",),
     ("mcpzip.transport",),

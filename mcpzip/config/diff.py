@@ -23,6 +23,7 @@ LIVE: Mapping[str, Callable[[Config], object]] = {
     "policy": lambda config: config.policy,
     "audit": lambda config: config.audit,
     "results": lambda config: config.results,
+    "code": lambda config: config.code,
     "daemon.idle_minutes": lambda config: config.daemon_idle,
     "search.default_limit": lambda config: config.search.default_limit,
     "search.max_tokens": lambda config: config.search.max_tokens,

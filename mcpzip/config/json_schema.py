@@ -10,7 +10,7 @@ The rules:
 
 from typing import get_args
 
-from mcpzip.config import auth, policy, reading, results, search, server
+from mcpzip.config import auth, code, policy, reading, results, search, server
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
     DAEMON_IDLE,
@@ -143,6 +143,12 @@ def config_schema() -> Schema:
                 "default": RESULT_TOKENS,
                 "anyOf": [*_tokens()["anyOf"], {"$ref": "#/$defs/results"}],
             },
+            "code": {
+                "description": "Whether agents may run programs that call tools (run_code). Needs the extra "
+                '"code". Only in the mode "meta".',
+                "default": False,
+                "anyOf": [{"type": ["boolean", "null"]}, {"$ref": "#/$defs/code"}],
+            },
             "inheritEnv": inherit_env("Which variables of mcpzip's environment every stdio server gets."),
             "expose": {
                 "description": f"{_SHOWN} Or an object.",
@@ -195,6 +201,17 @@ def config_schema() -> Schema:
                 "type": ["object", "null"],
                 "additionalProperties": _tokens(),
             },
+        },
+    )
+    definitions["code"] = object_of(
+        "Programs of agents (run_code).",
+        {
+            code.EFFECTS: choice(
+                DECISIONS,
+                "What happens to a call in a program that may do more than read and that no policy allows.",
+                "ask",
+            ),
+            code.ALLOW: texts("Globs over names of tools with their server: calls that run unasked."),
         },
     )
     return {

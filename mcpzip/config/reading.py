@@ -41,7 +41,8 @@ NOT_TRUSTED = "so its servers are not used"
 """Part of the warning about a project's file that a person can trust."""
 KEYS = (
     *("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"),
-    *("expose", "auth", "inheritEnv", "log", "shared", "daemon", "trust", "policy", "audit", "results"),
+    *("expose", "auth", "inheritEnv", "log", "shared", "daemon", "trust", "policy", "audit"),
+    *("results", "code"),
 )
 DAEMON_KEYS = ("idle_minutes", "http")
 EXPOSE_KEYS = ("mode", "split")
@@ -135,6 +136,13 @@ def parse(
         from mcpzip.config.results import read_results  # most configs have none
 
         config = replace(config, results=read_results(results))
+    if code := top.get("code"):
+        from mcpzip.config.code import read_code  # most configs have none
+
+        config = replace(config, code=read_code(code))
+        if config.code.enabled and expose != "meta":
+            remedy = 'remove it, or write "mode": "meta"'
+            raise code.error(f'with "mode": "{expose}" there is no run_code', remedy)
     # Faults outside of a server disable one setting only, so they are warnings.
     warnings = (*source.warnings, *map(str, source.faults))
     if project is not None:

@@ -139,6 +139,17 @@ class ResultsConfig(msgspec.Struct, frozen=True):
     tools: tuple[tuple[str, int | None], ...] = ()
 
 
+class CodeConfig(msgspec.Struct, frozen=True):
+    """Whether agents may run programs (`run_code`). effects: what happens to calls of a program that may do
+    more than read and that no policy allows. allow: globs over names of tools with their server, of calls
+    that run all the same.
+    """
+
+    enabled: bool = False
+    effects: Decision = "ask"
+    allow: tuple[str, ...] = ()
+
+
 class ServerConfig(msgspec.Struct, frozen=True):
     """One upstream: how to connect to it, and which of its tools may be used.
 
@@ -291,7 +302,7 @@ class Config(msgspec.Struct, frozen=True):
     daemon_idle: seconds that the daemon stays after its last client has left; 0 ends it at once. daemon_http:
     the address at which it serves clients over HTTP too, as ``[HOST:]PORT``; "" for none.
     policy: what is decided about calls of tools of any server. audit: None for no audit log. results: which
-    results of tools are kept.
+    results of tools are kept. code: whether `run_code` is among the meta-tools; only with "meta".
     auth_store: where sign-ins are stored. log_level: the lowest level of what the log has. project: the path
     of the project's file that is used too, or "". project_servers: the names of the servers in it. variables:
     of the environment, to which the files refer, or that override a setting. notes: those warnings that
@@ -312,6 +323,7 @@ class Config(msgspec.Struct, frozen=True):
     policy: PolicyConfig = NO_POLICY
     audit: AuditConfig | None = None
     results: ResultsConfig = ResultsConfig()
+    code: CodeConfig = CodeConfig()
     auth_store: AuthStore = "file"
     log_level: LogLevel = "info"
     warnings: tuple[str, ...] = ()

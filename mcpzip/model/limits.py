@@ -308,6 +308,31 @@ KEPT_IN_MEMORY = 8 * MiB
 KEPT_PIECES = 500_000
 """Lines, elements or members that one reading of a kept result looks at. With more it asks for a path."""
 
+# --- programs -----------------------------------------------------------------------------------------------
+
+PROGRAM = 32 * 1024
+"""Bytes of a program that a model writes. A longer one is refused."""
+PROGRAM_SECONDS = 5.0
+"""Seconds that a program computes, without those in which it waits for tools. It is ended then."""
+PROGRAM_MEMORY = 64 * MiB
+"""Memory of a program. It is ended when it needs more."""
+PROGRAM_CALLS = 100
+"""Calls of tools that one program makes. A further call fails in the program."""
+PROGRAM_CALLS_AT_ONCE = 8
+"""Calls of one program at the same time. Further ones wait."""
+PROGRAM_PRINTED = 64 * 1024
+"""Characters that a program prints. The rest is left out."""
+PROGRAM_STATE = 32 * MiB
+"""The variables of one client's programs. Larger ones are forgotten, and the reply says so."""
+PROGRAM_STATES = 256 * MiB
+"""The variables of all clients. Those that were used longest ago are forgotten."""
+PROGRAMS = 8
+"""Programs that run at the same time, those that wait for a call included. Further ones wait."""
+PROGRAMS_OF_CLIENT = 16
+"""Paused programs of one client. That which was paused longest ago is ended."""
+PROGRAMS_PAUSED = 256
+"""Paused programs of all clients. That which was paused longest ago is ended."""
+
 # --- servers that are started -------------------------------------------------------------------------------
 
 STARTS_AT_LEAST = 2

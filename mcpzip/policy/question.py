@@ -17,6 +17,15 @@ _SCHEMA = b'{"type":"object","properties":{}}'
 """Of an answer without anything to fill in: to accept is to say yes."""
 
 
+class Confirm(msgspec.Struct, frozen=True):
+    """Why a person is to be asked about a call that the policy lets run. rule: the key path in the config.
+    after: whose results came before.
+    """
+
+    rule: str
+    after: str = ""
+
+
 def question(
     entry: Entry, risk: Risk, arguments: bytes, after: str = "", about: tuple[str, ...] = ()
 ) -> bytes | None:

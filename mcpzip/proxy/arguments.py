@@ -21,10 +21,8 @@ MAX_TIMEOUT = 24 * 3600.0
 ARROW = "\u2192"
 
 _KEYS = frozenset(("name", "arguments", "timeout"))
-_SELECT = "select"
-"""A key beside ``arguments``: the part of the result that is wanted. Without ``arguments`` it may be one of
-the tool's own.
-"""
+_BESIDE = ("select", "run")
+"""Keys beside ``arguments``: see `ToolCall`. Without ``arguments`` they may be the tool's own."""
 _NAME_KEYS = frozenset(("name", "tool", "toolname"))
 """Folded keys that are read as ``name`` if there is none: other proxies call it ``tool`` or ``tool_name``."""
 
@@ -35,7 +33,8 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: a JSON object as text, the client's bytes unless they were repaired. timeout: seconds. repairs:
     one short text each. extra: members beside ``name`` that were taken for the tool's arguments, as JSON
     texts. error: why the arguments can't be read, as a sentence, or "". through: the name of the meta-tool.
-    select: the path of the part of the result that is wanted, "" for all of it.
+    select: the path of the part of the result that is wanted, "" for all of it. run: the id of the paused
+    program that waits for this call, "" for none.
     """
 
     name: str
@@ -46,6 +45,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     error: str = ""
     through: str = EXECUTE
     select: str = ""
+    run: str = ""
 
 
 def read_call(raw: bytes | None, through: str = EXECUTE) -> ToolCall:
@@ -60,7 +60,9 @@ def read_call(raw: bytes | None, through: str = EXECUTE) -> ToolCall:
     if key != "name":
         repairs = (*repairs, f"{through}: {key} {ARROW} name")
     extra = {k: v for k, v in members.items() if k not in _KEYS and k != key}
-    select = _text(_SELECT, extra.pop(_SELECT)) if _SELECT in extra and "arguments" in members else ""
+    select, run = (
+        _text(key, extra.pop(key)) if key in extra and "arguments" in members else "" for key in _BESIDE
+    )
     timeout = members.get("timeout")
     try:
         arguments, decoding = read_object("arguments", members.get("arguments"))
@@ -78,7 +80,7 @@ def read_call(raw: bytes | None, through: str = EXECUTE) -> ToolCall:
         repairs = (*repairs, *decoding, "arguments: taken from beside 'name'")
         return ToolCall(name, join_object(extra), _timeout(timeout), repairs, extra, through=through)
     repairs = (*repairs, *decoding)
-    return ToolCall(name, arguments, _timeout(timeout), repairs, through=through, select=select)
+    return ToolCall(name, arguments, _timeout(timeout), repairs, through=through, select=select, run=run)
 
 
 def read_name(raw: bytes | None) -> str:
@@ -156,7 +158,7 @@ def _text(what: str, raw: bytes) -> str:
     try:
         return unquote(raw)
     except ValueError as error:
-        raise InvalidArgumentsError(f"'{what}' is not a text, such as \"items[].title\".") from error
+        raise InvalidArgumentsError(f"'{what}' is not a text.") from error
 
 
 def _empty(raw: bytes) -> bool:

@@ -27,7 +27,7 @@ from mcpzip.policy.audit_log import AuditedCall, AuditLog
 from mcpzip.policy.decision import Decisions, Verdict
 from mcpzip.policy.flows import Flows, is_stricter
 from mcpzip.policy.hashes import arguments_hash, call_hash, definition_hash
-from mcpzip.policy.question import ELICIT, action_of, question, shown_arguments
+from mcpzip.policy.question import ELICIT, Confirm, action_of, question, shown_arguments
 from mcpzip.policy.refused import RefusedCall, id_of, remember
 from mcpzip.proxy.approvals import Approvals
 from mcpzip.proxy.call import ask_client
@@ -90,14 +90,24 @@ class CallGuard:
         return self._decisions_now
 
     async def call(
-        self, entry: Entry, arguments: bytes, exchange: Exchange, send: Send, about: tuple[str, ...] = ()
+        self,
+        entry: Entry,
+        arguments: bytes,
+        exchange: Exchange,
+        send: Send,
+        about: tuple[str, ...] = (),
+        confirm: Confirm | None = None,
     ) -> tuple[bytes, bool]:
         """What ``send`` returns, if the call may run; else the question to a modern client whether it may.
-        arguments: JSON text, as the server would get them. about: sentences about them for a person. Raises
-        CallRefusedError, and what ``send`` raises.
+        arguments: JSON text, as the server would get them. about: sentences about them for a person.
+        confirm: why a person is asked even if the policy lets the call run. Raises CallRefusedError, and what
+        ``send`` raises.
         """
         is_listed = self._catalog_state.visible.get(entry.name) is not None
         verdict = self._verdict(entry, exchange.client)
+        if confirm is not None and verdict.decision != "deny":
+            rule = verdict.rule if verdict.decision == "ask" else confirm.rule
+            verdict = Verdict("ask", rule, verdict.risk, verdict.after or confirm.after)
         call = _GuardedCall(entry, arguments, exchange, verdict, is_listed, about)
         send = self._noting(entry, exchange.client, send)
         log = self._audit_log()

@@ -97,7 +97,10 @@ class Exposure:
 
     def has_own(self, name: str) -> bool:
         """Whether ``name`` is mcpzip's own, if it has a tool of this name."""
-        return self._config.expose == "meta" and (name != metatools.EXECUTE_READ or self._config.split)
+        config = self._config
+        if config.expose != "meta" or (name == metatools.EXECUTE_READ and not config.split):
+            return False
+        return name != metatools.RUN_CODE or config.code.enabled
 
     def tool_named(self, name: str) -> Entry | None:
         """The tool that ``name`` calls directly: one that is shown, by its shown or its whole name."""
@@ -151,7 +154,10 @@ class Exposure:
     def _meta_tools(self) -> list[bytes]:
         if self._config.expose != "meta":
             return []
-        tools = metatools.definitions(self._config.search.default_limit, split=self._config.split)
+        config = self._config
+        tools = metatools.definitions(
+            config.search.default_limit, split=config.split, code=config.code.enabled
+        )
         return [json.dumps(tool, separators=(",", ":"), ensure_ascii=False).encode() for tool in tools]
 
     @cached_property

@@ -6,7 +6,7 @@ The rule: arguments are repaired only if they can mean one thing only, and the r
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -30,6 +30,9 @@ from mcpzip.proxy.status import ServerStatus, as_text
 from mcpzip.proxy.tool_caller import ToolCaller
 from mcpzip.proxy.tool_result import text_result
 from mcpzip.proxy.workers import run_in_worker
+
+if TYPE_CHECKING:
+    from mcpzip.proxy.programs import Programs
 
 REFRESH_TIMEOUT = 10.0
 """Seconds that `proxy_refresh` waits for servers, if the call has no timeout; the listings continue after
@@ -73,6 +76,7 @@ def handlers(proxy: ToolProvider) -> Mapping[str, Handler]:
         metatools.DESCRIBE: found.describe_tool,
         metatools.EXECUTE: found.execute_tool,
         metatools.EXECUTE_READ: found.execute_read_tool,
+        metatools.RUN_CODE: found.run_code,
         metatools.STATUS: found.proxy_status,
         metatools.REFRESH: found.proxy_refresh,
     }
@@ -81,6 +85,7 @@ def handlers(proxy: ToolProvider) -> Mapping[str, Handler]:
 class _Handlers:
     def __init__(self, proxy: ToolProvider) -> None:
         self._proxy = proxy
+        self._made: Programs | None = None
 
     async def search_tools(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         settings = self._proxy.config.search
@@ -115,6 +120,17 @@ class _Handlers:
     async def execute_read_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         return await self._execute(read_call(arguments, metatools.EXECUTE_READ), exchange, only_reads=True)
 
+    async def run_code(self, arguments: bytes | None, exchange: Exchange) -> bytes:
+        return await self._programs.run(arguments, exchange)
+
+    @property
+    def _programs(self) -> "Programs":
+        if self._made is None:
+            from mcpzip.proxy.programs import Programs  # most agents run none
+
+            self._made = self._proxy.tool_caller.programs = Programs(self._proxy)
+        return self._made
+
     async def _execute(self, call: ToolCall, exchange: Exchange, *, only_reads: bool = False) -> bytes:
         """Runs ``call``. only_reads: whether a tool that may do more than read is refused."""
         proxy = self._proxy
@@ -132,13 +148,18 @@ class _Handlers:
         entry, name_repair = await proxy.resolver.resolve(call.name, call.timeout)
         if only_reads:  # before a model is told how to correct the arguments
             proxy.tool_caller.check_call_reads(entry, call.arguments, exchange)
-        if call.select and _has_parameter(entry, "select"):
-            raise InvalidArgumentsError("'select' stands beside 'arguments'; put it inside 'arguments'.")
+        for key, value in (("select", call.select), ("run", call.run)):
+            if value and _has_parameter(entry, key):
+                raise InvalidArgumentsError(f"{key!r} stands beside 'arguments'; put it inside 'arguments'.")
         filled, about = await results.fill(call.arguments, exchange.client)
         if about or filled is not call.arguments:
             call = replace(call, arguments=filled)
         repaired = await _in_worker_if_large(entry, lambda: repair_arguments(call, entry), call)
         repairs = (name_repair, *repaired.repairs) if name_repair else repaired.repairs
+        if call.run:
+            return await self._programs.execute(
+                call.run, entry, repaired, exchange, only_reads=only_reads, about=about
+            )
         result = await proxy.tool_caller.execute(
             entry, repaired.arguments, repaired.timeout, exchange, only_reads=only_reads, about=about
         )

@@ -6,7 +6,8 @@ beginning and a handle, and all bytes of the result stay readable.
 
 import asyncio
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ URI = "mcpzip-result:"
 USUAL = 10_000
 """Tokens of a part of a result that is shown, if the config keeps no results any more."""
 _HANDLE = re.compile(r"r[0-9]{1,9}-[a-z2-7]{16}")
+_VARIABLE = re.compile(r"r[0-9]{1,9}(_[a-z2-7]{16})?")
 _HANDLE_BYTES = re.compile(_HANDLE.pattern.encode())
 _DECLARED, _DECLARED_MOST = "anthropic/maxResultSizeChars", 500_000
 """The member of a tool's ``_meta`` with the characters of a result that are to be shown whole, and the most
@@ -195,6 +197,54 @@ class Results:
 
         return await run_in_worker(lambda: fill(arguments, find), "arguments")
 
+    # --- programs ---
+
+    async def variables(self, client: Client, names: Iterable[str]) -> dict[str, str]:
+        """The values (JSON texts) of the kept results of ``client`` that are among ``names``: ``r3`` or
+        ``r3_…``, the handle as a Python name. A client of a single request needs the whole handle.
+        """
+        found: dict[str, str] = {}
+        owner = _owner(client)
+        for name in names:
+            if self._store is None or _VARIABLE.fullmatch(name) is None:
+                continue
+            handle = name.replace("_", "-")
+            kept = self._store.get(owner, handle) if "-" in handle else self._store.numbered(owner, handle)
+            if kept is None:
+                continue
+            result = await _read(kept)
+            found[name] = await run_in_worker(partial(_program_value, result, kept.handle), "result")
+        return found
+
+    async def kept_for_program(self, entry: Entry, result: bytes, client: Client, tokens: int) -> str:
+        """The handle under which ``result`` is kept, because a program can't compute with its images; "" if
+        it is too large to be kept.
+        """
+        kept = await self._keep(entry, result, client, tokens)
+        return "" if kept is None else kept.handle
+
+    async def blocks(self, client: Client, value: bytes) -> list[bytes]:
+        """The blocks of kept results for which there are markers in ``value``, that of a program."""
+        from mcpzip.programs.values import block_of, markers
+
+        found = []
+        for marker in await run_in_worker(lambda: markers(value), "result"):
+            kept = None if self._store is None else self._store.get(_owner(client), marker.handle)
+            if kept is not None:
+                result = await _read(kept)
+                block = await run_in_worker(partial(block_of, result, marker.number), "result")
+                if block is not None:
+                    found.append(block)
+        return found
+
+    def count_program(self, tokens_by_tool: Iterable[tuple[str, int]], shown: int) -> None:
+        """Counts the results that a program read, so that the client need not. shown: the tokens of what the
+        client reads instead.
+        """
+        for tool, tokens in tokens_by_tool:
+            self._statistics.count_kept(tool, tokens)
+        self._statistics.count_kept("mcpzip__run_code", -shown, results=0)
+
     async def resource(self, client: Client, uri: str) -> bytes:
         """The result of `resources/read` for the ``uri`` of a kept result. Raises KeptNoMoreError."""
         result = await _read(self._kept(client, uri.removeprefix(URI)))
@@ -221,6 +271,14 @@ class Results:
             self._expiry.cancel()
         if self._store is not None:
             self._store.close()
+
+
+def _program_value(result: bytes, handle: str) -> str:
+    """The value of a kept ``result`` in a program, as JSON text."""
+    from mcpzip.programs.values import value_of
+    from mcpzip.results.document import read_result
+
+    return value_of(read_result(result), handle).decode("utf-8", "surrogatepass")
 
 
 def _owner(client: Client) -> Hashable:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 SEARCH, DESCRIBE, EXECUTE = "search_tools", "describe_tool", "execute_tool"
 EXECUTE_READ = "execute_read_tool"
+RUN_CODE = "run_code"
 READ_ONLY = "read-only"
 """What the reply of a search says of a tool that `execute_read_tool` runs, if that is offered."""
 ANSWERED_HERE = (SEARCH, DESCRIBE)
@@ -29,14 +30,17 @@ find `search_tools` first; not those with this member of ``_meta`` (seen in the 
 """
 
 
-def names(*, split: bool = False) -> tuple[str, ...]:
-    """The names of the meta-tools. split: whether `execute_read_tool` is one of them."""
-    return (SEARCH, DESCRIBE, EXECUTE, *((EXECUTE_READ,) if split else ()))
+def names(*, split: bool = False, code: bool = False) -> tuple[str, ...]:
+    """The names of the meta-tools. split: whether `execute_read_tool` is one of them. code: whether
+    `run_code` is.
+    """
+    more = ((EXECUTE_READ, split), (RUN_CODE, code))
+    return (SEARCH, DESCRIBE, EXECUTE, *(name for name, is_offered in more if is_offered))
 
 
-def definitions(default_limit: int, *, split: bool = False) -> list[dict[str, object]]:
-    """The meta-tools for `tools/list`, as JSON values, in the order in which a model uses them. split: see
-    `names`.
+def definitions(default_limit: int, *, split: bool = False, code: bool = False) -> list[dict[str, object]]:
+    """The meta-tools for `tools/list`, as JSON values, in the order in which a model uses them. split, code:
+    see `names`.
     """
     tools: list[dict[str, object]] = [
         {
@@ -88,10 +92,28 @@ def definitions(default_limit: int, *, split: bool = False) -> list[dict[str, ob
             "_meta": _ALWAYS_LOADED,
         },
     ]  # fmt: skip
+    if code:  # with what a paused program asks for
+        schema = tools[-1]["inputSchema"]
+        assert isinstance(schema, dict)
+        schema["properties"]["run"] = {"type": "string"}
     if split:
         description = f"The same as {EXECUTE}, for tools that {SEARCH} shows as {READ_ONLY}."
         tools.append(
             {**tools[-1], "name": EXECUTE_READ, "description": description, "annotations": _READS_ANYWHERE}
+        )
+    if code:
+        tools.append(
+            {
+                "name": RUN_CODE,
+                "description": "Python for many calls or big results: tools are functions, "
+                "server__tool(key=value), kept results are variables; only what you return is shown.",
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {"code": {"type": "string"}, "timeout": {"type": "number"}},
+                    "required": ["code"],
+                },
+                "_meta": _ALWAYS_LOADED,
+            }
         )
     return tools
 

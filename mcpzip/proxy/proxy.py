@@ -413,13 +413,13 @@ class Proxy:
     def _not_shown(self, name: str) -> UnknownToolError:
         """The error for a ``name`` that `tools/list` doesn't show, with names to call instead."""
         if self.config.expose != "meta":
-            return UnknownToolError(
-                name, self.catalog.nearest(name), "List the tools to see which there are."
-            )
+            otherwise = "List the tools to see which there are."
+            return UnknownToolError(name, self.catalog.nearest(name), otherwise)
         if (entry := self.catalog.get(name)) is not None:
             return UnknownToolError(name, (f"{self.tool_caller.runner(entry)} with name {name!r}",))
         pinned = [near for near in self.catalog.nearest(name) if self.exposure.tool_named(near) is not None]
-        return UnknownToolError(name, (*pinned, *metatools.names(split=self.config.split)))
+        own = metatools.names(split=self.config.split, code=self.config.code.enabled)
+        return UnknownToolError(name, (*pinned, *own))
 
     # --- search ---
 

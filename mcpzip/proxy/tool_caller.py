@@ -8,6 +8,7 @@ an error after which the tool may have run says so.
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import CallRefusedError, UpstreamError, UpstreamLostError, UpstreamTimeoutError
@@ -29,9 +30,9 @@ from mcpzip.proxy.uri_sources import UriSources
 from mcpzip.system.event_log import more_about
 from mcpzip.wire import join_object, quote
 
-TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
     from mcpzip.config import Config
+    from mcpzip.policy.question import Confirm
     from mcpzip.proxy.call_guard import CallGuard
     from mcpzip.proxy.read_tools import ReadTools
 
@@ -39,8 +40,22 @@ MAX_AGE_IN_USE = 600.0
 """Seconds after which a tool list is renewed when a call has connected to its server anyway."""
 
 
+class OfClients(Protocol):
+    """What is kept of clients."""
+
+    def remove_client(self, client: Client) -> None:
+        """``client`` is gone."""
+        ...
+
+    async def close(self) -> None:
+        """Ends all."""
+        ...
+
+
 class ToolCaller:
-    """Sends `tools/call` requests upstream. results: those that are kept."""
+    """Sends `tools/call` requests upstream. results: those that are kept. programs: those that agents run
+    (`proxy.programs`), None until there is one.
+    """
 
     def __init__(
         self,
@@ -58,6 +73,7 @@ class ToolCaller:
         self._catalog_state, self._refresher, self._tool_search = catalog_state, refresher, tool_search
         self._statistics, self._heard, self._warn = statistics, heard, warn
         self.results = Results(current, statistics)
+        self.programs: OfClients | None = None
         self._guard: CallGuard | None = None
         self._reads: ReadTools | None = None
         self._reads_of: Config | None = None
@@ -139,11 +155,15 @@ class ToolCaller:
     def remove_client(self, client: Client) -> None:
         """``client`` is gone."""
         self.results.remove_client(client)
+        if self.programs is not None:
+            self.programs.remove_client(client)
         if self._guard is not None:
             self._guard.remove_client(client)
 
     async def close(self) -> None:
-        """Writes the rest of the audit log, and forgets the kept results."""
+        """Writes the rest of the audit log, forgets the kept results, and ends what runs programs."""
+        if self.programs is not None:
+            await self.programs.close()
         self.results.close()
         if self._guard is not None:
             await self._guard.close()
@@ -159,24 +179,29 @@ class ToolCaller:
         *,
         only_reads: bool = False,
         about: tuple[str, ...] = (),
+        once: bool = False,
+        confirm: "Confirm | None" = None,
     ) -> bytes:
         """Calls a tool for a meta-tool, counts a successful use, and returns the upstream's result
         untouched, or an `input_required` result.
 
         arguments: a JSON object as text. timeout: seconds, None for the configured timeout. only_reads:
         whether it is refused if the tool may do more than read. about: sentences for a person who is asked:
-        which arguments are kept results. Raises JsonRpcError, CallRefusedError,
+        which arguments are kept results. once: whether it is never sent again, whatever the tool declares.
+        confirm: why a person is asked even if the policy lets it run. Raises JsonRpcError, CallRefusedError,
         UpstreamError and its subclasses.
         """
         fields = {"name": quote(entry.tool), "arguments": arguments}
         # Before it is sent, and each time that it is sent again: a person may have been asked meanwhile.
         check = partial(self._check_still_reads, entry) if only_reads else None
-        if self._current.has_policy:
-            result, succeeded = await self.guard.call(
-                entry, arguments, exchange, lambda: self._call(entry, fields, timeout, exchange, check), about
-            )
+
+        def send() -> "Awaitable[tuple[bytes, bool]]":
+            return self._call(entry, fields, timeout, exchange, check, once=once)
+
+        if self._current.has_policy or confirm is not None:
+            result, succeeded = await self.guard.call(entry, arguments, exchange, send, about, confirm)
         else:
-            result, succeeded = await self._call(entry, fields, timeout, exchange, check)
+            result, succeeded = await send()
         if succeeded:
             self._tool_search.record_use(entry)
         return result
@@ -221,16 +246,18 @@ class ToolCaller:
         timeout: float | None,
         exchange: Exchange,
         check: Callable[[], None] | None = None,
+        *,
+        once: bool = False,
     ) -> tuple[bytes, bool]:
         """The result, and whether it is a success. fields: the members of the upstream request's params, as
-        JSON texts. check: see `UpstreamRequest`.
+        JSON texts. check: see `UpstreamRequest`. once: see `execute`.
         """
         request = UpstreamRequest(
             entry.server,
             "tools/call",
             fields,
             timeout or timeout_of(self._current.config, entry.server),
-            repeatable=entry.read_only or entry.idempotent,
+            repeatable=not once and (entry.read_only or entry.idempotent),
             definition=entry.raw,
             check=check,
         )

@@ -123,6 +123,17 @@ class KeptResults:
         self._entries.move_to_end(handle)
         return entry.kept
 
+    def numbered(self, owner: Hashable, name: str) -> Kept | None:
+        """The result of ``owner`` whose handle begins with ``name``, such as ``r3``; None if there is none,
+        and for the owner None.
+        """
+        if owner is None:
+            return None
+        start = f"{name}-"
+        handles = (each for each, entry in self._entries.items() if entry.owner is owner)
+        handle = next((each for each in handles if each.startswith(start)), None)
+        return None if handle is None else self.get(owner, handle)
+
     def remove_owner(self, owner: Hashable) -> None:
         """``owner`` is gone."""
         for handle in [handle for handle, entry in self._entries.items() if entry.owner is owner]:

@@ -79,18 +79,26 @@ def _results_for(data: bytes, stamp: "list[object]") -> "HandshakeCache | None":
         stamp,
         is_direct=mode == "direct",
         split=split,
+        code=_has_code(top.get("code")),
         has_pins=any(isinstance(server, dict) and server.get("pin") for server in used.values()),
         limit=DEFAULT_LIMIT if limit is None else limit,
     )
 
 
 def _results(
-    servers: "list[str]", stamp: "list[object]", *, is_direct: bool, split: bool, has_pins: bool, limit: int
+    servers: "list[str]",
+    stamp: "list[object]",
+    *,
+    is_direct: bool,
+    split: bool,
+    code: bool,
+    has_pins: bool,
+    limit: int,
 ) -> "HandshakeCache":
     own: dict[str, object] = {"capabilities": CAPABILITIES}
     instructions = {} if is_direct else {"instructions": metatools.instructions(servers, split=split)}
     is_static = not is_direct and not has_pins
-    tools: dict[str, object] = {"tools": metatools.definitions(limit, split=split)}
+    tools: dict[str, object] = {"tools": metatools.definitions(limit, split=split, code=code)}
     return {
         "stamp": stamp,
         "versions": list(LEGACY_VERSIONS),
@@ -118,6 +126,11 @@ def _shown(expose: object) -> "tuple[object, bool]":
     if isinstance(expose, dict):
         return expose.get("mode"), expose.get("split") is True
     return expose, False
+
+
+def _has_code(code: object) -> bool:
+    """Whether `run_code` is shown."""
+    return code is True or isinstance(code, dict)
 
 
 # --- whether a config is beyond doubt
@@ -188,6 +201,7 @@ _DAEMON: "Mapping[str, Callable[[object], bool]]" = {
     "idle_minutes": lambda value: _is_number(value, 0, 60),
     "http": lambda value: isinstance(value, str) and "$" not in value,
 }
+_CODE: "Mapping[str, Callable[[object], bool]]" = {"effects": lambda value: value in ("allow", "ask", "deny")}
 _AUTH: "Mapping[str, Callable[[object], bool]]" = {"store": lambda value: value in ("file", "keyring")}
 _DECISIONS = ("allow", "ask", "deny")
 _POLICY: "Mapping[str, Callable[[object], bool]]" = dict.fromkeys(
@@ -210,6 +224,8 @@ _CHECKS: "Mapping[str, Callable[[object], bool]]" = {
     "auth": lambda value: _has_plain(_AUTH, value),
     "policy": lambda value: _has_plain(_POLICY, value) or value in _DECISIONS,
     "audit": lambda value: type(value) is bool,
+    # With another mode it is an error.
+    "code": lambda value: type(value) is bool or _has_plain(_CODE, value),
     "results": lambda value: _is_tokens(value) or _has_plain({"keep": _is_tokens}, value),
 }
 """The keys of a config, and what is certainly a valid value of each."""

@@ -78,7 +78,7 @@ def stamp_of(data: bytes, config_path: str, project: str = "") -> "list[object] 
         used = {name: server for name, server in servers.items() if server.get("disabled") is not True}
         pinned = [[name, used[name].get("pin")] for name in sorted(used)]
         limit = (config.get("search") or {}).get("default_limit")
-        depends = [__version__, config_path, pinned, config.get("expose"), limit]
+        depends = [__version__, config_path, pinned, config.get("expose"), config.get("code"), limit]
         if project:
             depends += [project, *map(_identity, (project, trust_path(config_path)))]
         # A variable may have another value next time.

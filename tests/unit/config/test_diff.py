@@ -10,7 +10,14 @@ from hypothesis import given
 
 from mcpzip.config import Config, SearchConfig, Secret, ServerConfig, parse
 from mcpzip.config.diff import applicable, compare, same_connection
-from mcpzip.config.schema import AuditConfig, AuthConfig, PolicyConfig, ResultsConfig, SemanticConfig
+from mcpzip.config.schema import (
+    AuditConfig,
+    AuthConfig,
+    CodeConfig,
+    PolicyConfig,
+    ResultsConfig,
+    SemanticConfig,
+)
 
 NAMES = ["bank", "shop", "time"]
 
@@ -159,6 +166,7 @@ OTHER_CONFIG: dict[str, Any] = {
     "policy": PolicyConfig("ask"),
     "audit": AuditConfig(),
     "results": ResultsConfig(500),
+    "code": CodeConfig(enabled=True),
     "daemon_idle": 1.0,
     "daemon_http": "8931",
     "auth_store": "keyring",

@@ -1,0 +1,292 @@
+"""The calls that a program makes: each goes the way of any call, and is written down.
+
+The rule: of a call that was begun it is known what became of it, or that it may have run.
+"""
+
+from typing import Any, Protocol
+
+import msgspec
+
+from mcpzip.config import Config
+from mcpzip.model import limits
+from mcpzip.model.entry import Entry
+from mcpzip.model.errors import (
+    CallRefusedError,
+    McpzipError,
+    UpstreamError,
+    UpstreamLostError,
+    UpstreamUnavailableError,
+)
+from mcpzip.model.limits import ASKED_ARGUMENTS
+from mcpzip.model.quoting import named, one_line
+from mcpzip.policy.hashes import arguments_hash
+from mcpzip.policy.question import Confirm
+from mcpzip.programs import journal as journals
+from mcpzip.programs.journal import Journal
+from mcpzip.programs.sandbox import FailedCallError, PausedError, Request, failed, succeeded
+from mcpzip.programs.source import CALL
+from mcpzip.programs.values import error_text, has_binary, value_of
+from mcpzip.proxy.argument_repair import repair_arguments
+from mcpzip.proxy.arguments import ToolCall
+from mcpzip.proxy.client_capabilities import has_capability
+from mcpzip.proxy.effects import Effects
+from mcpzip.proxy.exchange import Exchange, members
+from mcpzip.proxy.input_required import is_input_required
+from mcpzip.proxy.name_resolution import NameResolver
+from mcpzip.proxy.tool_caller import ToolCaller
+from mcpzip.proxy.tool_usage import is_success
+from mcpzip.proxy.workers import run_in_worker
+from mcpzip.results.document import Document, read_result, shown, size_in_tokens
+from mcpzip.results.slices import UnreadableError, elements, kind_of
+from mcpzip.wire import Era, JsonRpcError, join_object, quote
+from mcpzip.wire.eras import PROGRESS_TOKEN
+
+_FORM = ("elicitation", "form")
+_ERROR = 4_000
+"""Characters of a tool's error that a program gets."""
+
+
+class CallHost(Protocol):
+    """What calls use of `mcpzip.proxy.proxy.Proxy`."""
+
+    resolver: NameResolver
+    tool_caller: ToolCaller
+
+    @property
+    def config(self) -> Config: ...
+
+
+class Prepared(msgspec.Struct, eq=False):
+    """A call that is ready to be made. canonical: the hash of its arguments. about: sentences for a person
+    about arguments that are kept results. confirm: why a person is asked. noted: in the journal.
+    """
+
+    entry: Entry
+    arguments: bytes
+    canonical: str
+    about: tuple[str, ...] = ()
+    confirm: Confirm | None = None
+    noted: journals.Entry | None = None
+
+
+class ProgramCalls:
+    """Those of one program.
+
+    journal: what became of each. prepared: by number, those that wait. asked: by number, the result with
+    which a server, or the policy, asks a modern client something before it. seconds: that the program took.
+    """
+
+    def __init__(self, host: CallHost, exchange: Exchange, tools: dict[str, Entry]) -> None:
+        self._host, self._exchange, self._tools = host, exchange, tools
+        self.journal = Journal()
+        self.prepared: dict[int, Prepared] = {}
+        self.asked: dict[int, bytes] = {}
+        self.seconds = 0.0
+        self.printed = ""
+        self._servers: list[str] = []
+        self._made = self._ended = 0
+
+    async def call(self, request: Request) -> str:
+        """The value of a call, as JSON text. Raises FailedCallError, PausedError."""
+        self._made += 1
+        if self._made > limits.PROGRAM_CALLS:
+            raise FailedCallError(f"a program makes {limits.PROGRAM_CALLS} calls at most")
+        try:
+            prepared = await self._prepare(request)
+        except (McpzipError, JsonRpcError) as error:
+            raise FailedCallError(str(error)) from error
+        effects = Effects(self._host.config, self._host.tool_caller.guard.decisions)
+        decision = effects.of(prepared.entry)
+        if decision.refusal:
+            raise FailedCallError(decision.refusal)
+        if decision.asks:
+            if len(prepared.arguments) > ASKED_ARGUMENTS:
+                raise FailedCallError(
+                    f"{named(prepared.entry.name)} has to be allowed by a person, and its arguments are too "
+                    f"long to be shown to one. Call it with execute_tool."
+                )
+            if not self._can_ask:
+                self.prepared[request.number] = prepared
+                raise PausedError
+            prepared.confirm = Confirm(decision.rule, self._seen_besides(prepared.entry.server))
+        return await self._value(request.number, prepared, self._exchange, {})
+
+    async def answered(
+        self, number: int, given: dict[str, bytes], exchange: Exchange
+    ) -> "dict[str, Any] | None":
+        """The outcome of a call that is made again with what a modern client answered (``given``: members of
+        its params); None if it asks something else.
+        """
+        self._exchange = exchange
+        state = members(self.asked.pop(number)).get("requestState")
+        given = {key: each for key, each in given.items() if key != "requestState"}
+        try:
+            fields = given if state is None else {**given, "requestState": state}
+            return succeeded(await self._value(number, self.prepared[number], exchange, fields))
+        except FailedCallError as error:
+            return failed(str(error))
+        except PausedError:
+            return None
+
+    async def settled(
+        self, number: int, result: bytes | None, error: Exception | None, exchange: Exchange
+    ) -> "dict[str, Any]":
+        """The outcome of a call that `execute_tool` has made: it had a ``result``, or failed."""
+        self._exchange = exchange
+        prepared = self.prepared.pop(number)
+        noted = self.journal.begin(prepared.entry.name)
+        try:
+            if result is None:
+                assert error is not None
+                raise _failure(error, noted)
+            return succeeded(await self._read(prepared, result, noted))
+        except FailedCallError as failure:
+            return failed(str(failure))
+
+    def count_kept(self, tokens: int) -> None:
+        """Counts the results that the client did not have to read. tokens: of what it reads instead."""
+        read = [(entry.tool, entry.tokens) for entry in self.journal.entries if entry.tokens]
+        self._host.tool_caller.results.count_program(read, tokens)
+
+    @property
+    def _can_ask(self) -> bool:
+        """Whether a person can be asked by the client."""
+        exchange = self._exchange
+        if not has_capability(exchange.capabilities, _FORM):
+            return False
+        return exchange.client.era is Era.MODERN or (exchange.request or exchange.client.request) is not None
+
+    def _seen_besides(self, server: str) -> str:
+        """The servers whose results the program has, but ``server``, for a person."""
+        return ", ".join(each for each in self._servers if each != server)
+
+    async def _prepare(self, request: Request) -> Prepared:
+        arguments = await _arguments(request)
+        name = request.name
+        entry = self._tools.get(name) if name != CALL else None
+        repairs: list[str] = []
+        if entry is None:
+            entry, _ = await self._host.resolver.resolve(name)
+        filled, about = await self._host.tool_caller.results.fill(arguments, self._exchange.client)
+        call = ToolCall(name, filled, None)
+        repaired = await run_in_worker(lambda: repair_arguments(call, entry), "arguments")
+        repairs += repaired.repairs
+        return Prepared(entry, repaired.arguments, canonical_arguments(repaired.arguments), about)
+
+    async def _value(
+        self, number: int, prepared: Prepared, exchange: Exchange, fields: dict[str, bytes]
+    ) -> str:
+        noted = prepared.noted
+        if noted is None:
+            noted = prepared.noted = self.journal.begin(prepared.entry.name)
+        try:
+            result = await self._host.tool_caller.execute(
+                prepared.entry,
+                prepared.arguments,
+                None,
+                _of_call(exchange, fields),
+                about=prepared.about,
+                once=True,
+                confirm=prepared.confirm,
+            )
+        except (McpzipError, JsonRpcError) as error:
+            raise _failure(error, noted) from error
+        if is_input_required(result):
+            noted.state = "waits"
+            self.prepared[number], self.asked[number] = prepared, result
+            raise PausedError
+        self.prepared.pop(number, None)
+        return await self._read(prepared, result, noted)
+
+    async def _read(self, prepared: Prepared, result: bytes, noted: journals.Entry) -> str:
+        """The value of ``result``. Raises FailedCallError if it is an error."""
+        self._progress(prepared.entry.name)
+        if prepared.entry.server not in self._servers:
+            self._servers.append(prepared.entry.server)
+        noted.state = "done"
+        try:
+            document, tokens = await run_in_worker(lambda: _document(result), "result")
+        except UnreadableError as error:
+            raise FailedCallError(f"its result can't be read: {error}. The tool ran.") from error
+        noted.tokens = tokens
+        if not is_success(result):
+            noted.state = "failed"
+            raise FailedCallError(error_text(document, _ERROR))
+        handle = ""
+        if has_binary(document):
+            handle = await self._host.tool_caller.results.kept_for_program(
+                prepared.entry, result, self._exchange.client, tokens
+            )
+        value = await run_in_worker(lambda: value_of(document, handle), "result")
+        return value.decode("utf-8", "surrogatepass")
+
+    def _progress(self, name: str) -> None:
+        """Tells the client that a call has ended."""
+        self._ended += 1
+        token = self._exchange.progress_token
+        if token is not None:
+            fields = {
+                "progressToken": token,
+                "progress": b"%d" % self._ended,
+                "message": quote(one_line(name)),
+            }
+            self._exchange.notify("notifications/progress", join_object(fields))
+
+
+def canonical_arguments(arguments: bytes) -> str:
+    """What is the same for arguments (a JSON object) that mean the same."""
+    return arguments_hash(arguments)
+
+
+def _of_call(exchange: Exchange, fields: dict[str, bytes]) -> Exchange:
+    """The request of a client, for a call that is made during it. fields: the members of its params that
+    count for that call.
+    """
+    made = Exchange(
+        client=exchange.client,
+        id=exchange.id,
+        notify=exchange.notify,
+        request=exchange.request,
+        capabilities=exchange.capabilities,
+        log_level=exchange.log_level,
+    )
+    made.fields = fields
+    made.meta_fields = {key: each for key, each in exchange.meta_fields.items() if key != PROGRESS_TOKEN}
+    return made
+
+
+def _failure(error: Exception, noted: journals.Entry) -> FailedCallError:
+    """What a program is told of a call that failed with ``error``."""
+    is_unsent = isinstance(error, UpstreamUnavailableError) or (
+        isinstance(error, UpstreamLostError) and not error.may_have_run
+    )
+    if isinstance(error, CallRefusedError):
+        noted.state = "refused"
+    elif is_unsent:
+        noted.state = "not run"
+    elif isinstance(error, JsonRpcError) or not isinstance(error, UpstreamError):
+        noted.state = "failed"
+    return FailedCallError(str(error))
+
+
+async def _arguments(request: Request) -> bytes:
+    """The named arguments of a call, JSON text. Raises FailedCallError."""
+
+    def read() -> bytes:
+        try:
+            positional, given = list(elements(request.arguments.encode()))[:2]
+            msgspec.json.Decoder(msgspec.Raw).decode(given)
+            if positional != b"[]" or kind_of(given) != "object":
+                raise FailedCallError("a tool takes named arguments only, as in server__tool(key=value)")
+        except (ValueError, UnreadableError, msgspec.DecodeError, RecursionError) as error:
+            raise FailedCallError("its arguments can't be written as JSON") from error
+        return given
+
+    if len(request.arguments) > limits.MESSAGE:
+        raise FailedCallError("its arguments are too long")
+    return read() if len(request.arguments) <= limits.READ_AT_ONCE else await run_in_worker(read, "arguments")
+
+
+def _document(result: bytes) -> tuple[Document, int]:
+    document = read_result(result)
+    return document, size_in_tokens(shown(document))

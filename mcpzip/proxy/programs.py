@@ -1,0 +1,330 @@
+"""`run_code`: programs that call tools, and what of them waits for somebody.
+
+The rules:
+
+1. A program is read and checked before any of its calls is made.
+2. A call in a program is a call like any other: the same tools, repairs, policy, audit log and pins. Nothing
+   is ever sent again, not even what only reads.
+3. What only reads, or what a person has allowed in the config, runs. About any other call a person is asked
+   by the client; if that can't ask, the program pauses, and its call is made by `execute_tool`, which shows
+   the client the true arguments. A program goes on once from a pause.
+4. The client reads what became of each call, also of a program that failed.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Coroutine, Hashable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from mcpzip.config import Config
+from mcpzip.model.entry import Entry
+from mcpzip.model.errors import CallRefusedError, InvalidArgumentsError, McpzipError, UnknownToolError
+from mcpzip.programs.problems import blocking
+from mcpzip.programs.sandbox import Outcome, Request, Sandbox
+from mcpzip.programs.sessions import Sessions
+from mcpzip.programs.source import CALL, Program, parse, python_name, read_program
+from mcpzip.programs.stubs import stubs
+from mcpzip.proxy.arguments import ToolCall
+from mcpzip.proxy.exchange import Client, Exchange, members
+from mcpzip.proxy.input_required import is_input_required
+from mcpzip.proxy.metatools import EXECUTE
+from mcpzip.proxy.name_resolution import NameResolver
+from mcpzip.proxy.parking import HANDLE_PREFIX
+from mcpzip.proxy.program_calls import Prepared, ProgramCalls, canonical_arguments
+from mcpzip.proxy.program_replies import RUN_CODE_TOOL, ended, paused_before
+from mcpzip.proxy.tool_caller import ToolCaller
+from mcpzip.proxy.workers import run_in_worker
+from mcpzip.wire import JsonRpcError, quote, unquote, with_members
+
+_STATE = f"{HANDLE_PREFIX}run-"
+"""The beginning of the `requestState` with which a modern client is asked something during a program."""
+_CONTINUATION = ("inputResponses", "requestState")
+
+
+class ProgramHost(Protocol):
+    """What programs use of `mcpzip.proxy.proxy.Proxy`."""
+
+    resolver: NameResolver
+    tool_caller: ToolCaller
+
+    @property
+    def config(self) -> Config: ...
+
+
+class _Paused(msgspec.Struct, eq=False):
+    """A program that waits. digest: of its source. seconds: that it may take from one pause
+    to the next. is_resumed: whether the call that it waits for is being made.
+    """
+
+    program: Program
+    digest: bytes
+    calls: ProgramCalls
+    outcome: Outcome
+    tools: frozenset[str]
+    seconds: float
+    name: str = ""
+    is_resumed: bool = False
+
+    @property
+    def waits_for(self) -> Request:
+        return self.outcome.waiting[0]
+
+    @property
+    def prepared(self) -> Prepared:
+        return self.calls.prepared[self.waits_for.number]
+
+
+class Programs:
+    """The programs of all clients. Everything runs on one event loop."""
+
+    def __init__(self, host: ProgramHost) -> None:
+        self._host = host
+        self._sandbox = Sandbox()
+        self._sessions: Sessions[_Paused] = Sessions()
+        self._locks: dict[Hashable, asyncio.Lock] = {}
+
+    def remove_client(self, client: Client) -> None:
+        """``client`` is gone."""
+        self._sessions.remove_owner(client)
+        self._locks.pop(client, None)
+
+    async def close(self) -> None:
+        """Ends the workers of the sandbox."""
+        await self._sandbox.close()
+
+    # --- run_code ---
+
+    async def run(self, arguments: bytes | None, exchange: Exchange) -> bytes:
+        """The result of `run_code`. Raises InvalidArgumentsError, UnknownToolError and other errors of what
+        is checked before anything runs.
+        """
+        code, seconds = _read(members(arguments), self._host.config.call_timeout)
+        owner = _owner(exchange.client)
+        if _is_state(exchange.fields.get("requestState", b"")):
+            return await self._answered(code, exchange, owner)
+        parsed = parse(code)
+        program = await run_in_worker(lambda: read_program(parsed), "code")
+        if owner is None:
+            return await self._begin(program, exchange, owner, seconds)
+        # Programs of one client have the same variables.
+        async with self._locks.setdefault(owner, asyncio.Lock()):
+            return await self._begin(program, exchange, owner, seconds)
+
+    async def _begin(self, program: Program, exchange: Exchange, owner: Hashable, seconds: float) -> bytes:
+        variables = self._sessions.variables(owner)
+        tools = await self._tools(program, variables.names)
+        inputs = await self._host.tool_caller.results.variables(
+            exchange.client, program.reads - variables.names - program.assigns
+        )
+        await self._sandbox.start()
+        if program.tools:
+            known = stubs(tools, (*variables.names, *inputs))
+            problems = blocking(await self._sandbox.problems(program.text, known), tools)
+            if problems:
+                raise InvalidArgumentsError(f"{problems} Nothing ran.")
+        defined = variables.tools | set(program.tools)
+        calls = ProgramCalls(self._host, exchange, tools)
+        new = tuple(name for name in program.tools if name not in variables.tools)
+
+        async def run() -> Outcome:
+            return await self._sandbox.run(program.form, new, inputs, variables.state, calls, seconds)
+
+        digest = hashlib.sha256(program.text.encode()).digest()
+        paused = _Paused(program, digest, calls, Outcome(), defined, seconds)
+        return await self._ended(paused, exchange, owner, run())
+
+    async def _tools(self, program: Program, variables: frozenset[str]) -> dict[str, Entry]:
+        """The tools that ``program`` names, by their names in it. Raises UnknownToolError, UpstreamError."""
+        found = {}
+        for name in program.tools:
+            if name == CALL or name in variables:
+                continue
+            try:
+                found[name] = (await self._host.resolver.resolve(name))[0]
+            except UnknownToolError as error:
+                near = tuple(map(python_name, error.nearest))
+                raise UnknownToolError(name, near, "Nothing ran. Find tools with search_tools.") from error
+        return found
+
+    # --- going on ---
+
+    async def _answered(self, code: str, exchange: Exchange, owner: Hashable) -> bytes:
+        """Goes on with a program after a modern client has answered what was asked during it."""
+        name = unquote(exchange.fields["requestState"]).removeprefix(_STATE)
+        digest = hashlib.sha256(code.replace("\r\n", "\n").replace("\r", "\n").encode()).digest()
+        paused = self._sessions.paused(owner, name)
+        if paused is None:
+            raise InvalidArgumentsError(
+                "This program doesn't wait for an answer any more. Nothing was run again."
+            )
+        if paused.digest != digest:
+            raise InvalidArgumentsError(
+                "The program that waits for this answer has another 'code'. Nothing ran."
+            )
+        self._sessions.take(owner, name)
+        number = paused.waits_for.number
+        given = {key: exchange.fields[key] for key in _CONTINUATION if key in exchange.fields}
+
+        async def run() -> Outcome:
+            answered = await paused.calls.answered(number, given, exchange)
+            if answered is None:  # it asks something else
+                return paused.outcome
+            return await self._sandbox.resume(
+                paused.outcome, {number: answered}, paused.calls, paused.seconds
+            )
+
+        return await self._ended(paused, exchange, owner, run())
+
+    async def execute(
+        self,
+        name: str,
+        entry: Entry,
+        call: ToolCall,
+        exchange: Exchange,
+        *,
+        only_reads: bool,
+        about: tuple[str, ...],
+    ) -> bytes:
+        """Makes the call of ``entry`` for which the paused program ``name`` waits, and goes on with the
+        program. Returns what the program replies, or what the server asks during the call. A call that the
+        policy refuses can be made again. Raises InvalidArgumentsError if the program waits for another call.
+        """
+        owner, caller = _owner(exchange.client), self._host.tool_caller
+        paused = self._waiting(name, owner, entry, call.arguments)
+        paused.is_resumed = True
+        result, error = None, None
+        try:
+            result = await caller.execute(
+                entry, call.arguments, call.timeout, exchange, only_reads=only_reads, about=about, once=True
+            )
+        except CallRefusedError:
+            paused.is_resumed = False
+            raise
+        except (McpzipError, JsonRpcError) as failure:
+            error = failure
+        except asyncio.CancelledError:
+            self._sessions.take(owner, name)
+            paused.calls.journal.begin(entry.name)
+            self._stopped(paused, owner)
+            raise
+        if result is not None and is_input_required(result):
+            paused.is_resumed = False
+            return result
+        self._sessions.take(owner, name)
+        calls, number = paused.calls, paused.waits_for.number
+
+        async def run() -> Outcome:
+            answered = await calls.settled(number, result, error, exchange)
+            return await self._sandbox.resume(paused.outcome, {number: answered}, calls, paused.seconds)
+
+        return await self._ended(paused, exchange, owner, run())
+
+    def _waiting(self, name: str, owner: Hashable, entry: Entry, arguments: bytes) -> _Paused:
+        """The paused program ``name``, if it waits for this call. Raises InvalidArgumentsError."""
+        paused = self._sessions.paused(owner, name)
+        if paused is None:
+            raise InvalidArgumentsError(f"There is no paused program {name!r} any more. Nothing ran.")
+        expected = paused.prepared
+        if entry != expected.entry or canonical_arguments(arguments) != expected.canonical:
+            written = expected.arguments.decode("utf-8", "replace")[:1_000]
+            call = f"{expected.entry.name} with {written}"
+            raise InvalidArgumentsError(f"The program {name} waits for another call: {call}. Nothing ran.")
+        if paused.is_resumed:
+            raise InvalidArgumentsError(f"The program {name} is going on already. Nothing ran.")
+        return paused
+
+    # --- the end of a run ---
+
+    async def _ended(
+        self,
+        paused: _Paused,
+        exchange: Exchange,
+        owner: Hashable,
+        run: Coroutine[Any, Any, Outcome],
+    ) -> bytes:
+        """The reply to the client after ``run``, which is a part of the program or all of it."""
+        calls, client = paused.calls, exchange.client
+        started = time.perf_counter()
+        before = self._sessions.variables(owner)
+        try:
+            outcome = await run
+        except asyncio.CancelledError:
+            self._stopped(paused, owner)
+            raise
+        calls.seconds += time.perf_counter() - started
+        if outcome.waiting:
+            paused.outcome, paused.is_resumed = outcome, False
+            paused.name = self._sessions.pause(owner, paused)
+            return self._asks(paused, client)
+        if outcome.state is not None:
+            names = before.names | paused.program.assigns
+            self._sessions.store(owner, outcome.state, names, paused.tools)
+        unsaid, before.unsaid = before.unsaid, ""
+        results = self._host.tool_caller.results
+        blocks = await results.blocks(client, outcome.value.encode("utf-8", "surrogatepass"))
+        reply = await run_in_worker(
+            lambda: ended(
+                paused.program,
+                outcome,
+                calls.journal,
+                calls.seconds,
+                blocks,
+                unsaid,
+                keeps_variables=owner is not None,
+            ),
+            "reply",
+        )
+        shown = await results.shown(RUN_CODE_TOOL, reply.result, client, EXECUTE)
+        calls.count_kept(len(shown) // 4)
+        return reply.with_status(shown)
+
+    def _stopped(self, paused: _Paused, owner: Hashable) -> None:
+        """The client has cancelled a request during which ``paused`` ran, so that it gets no reply."""
+        journal = paused.calls.journal
+        if journal.entries:
+            text = f"The client stopped the program before: {journal.text}."
+            self._sessions.variables(owner).unsaid = text
+
+    def _asks(self, paused: _Paused, client: Client) -> bytes:
+        """The reply of a program that is paused: what a server, or the policy, asks a modern client; else
+        which call is to be made.
+        """
+        number = paused.waits_for.number
+        asked = paused.calls.asked.get(number)
+        if asked is not None:
+            return with_members(asked, {"requestState": quote(_STATE + paused.name)})
+        return paused_before(paused.prepared, paused.name, paused.calls.journal)
+
+
+def _owner(client: Client) -> Hashable:
+    """Whose variables and paused programs are meant; None for a client of a single request, which can't be
+    told from others.
+    """
+    return client if client.has_session else None
+
+
+def _is_state(state: bytes) -> bool:
+    return state.startswith(b'"' + _STATE.encode())
+
+
+def _read(fields: Mapping[str, bytes], longest: float) -> tuple[str, float]:
+    """The code, and the seconds that it may take. Raises InvalidArgumentsError."""
+    try:
+        code = unquote(fields["code"]) if "code" in fields else ""
+    except ValueError:
+        code = ""
+    if not code.strip():
+        raise InvalidArgumentsError("'code' is missing: give the text of a Python program.")
+    timeout = fields.get("timeout", b"null")
+    if timeout == b"null":
+        return code, longest
+    try:
+        seconds = msgspec.json.decode(timeout, type=float, strict=False)
+    except msgspec.DecodeError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise InvalidArgumentsError("'timeout' is not a number of seconds above 0.")
+    return code, min(seconds, longest)

@@ -1,0 +1,101 @@
+"""Nothing that a program calls runs twice, however the program ends."""
+
+from pathlib import Path
+
+import pytest
+from helpers.bridging import bridged
+from helpers.driver import comes_true, text_of
+from helpers.programs import META, call_to_make, done, error, run_code, value
+
+HANG = "['hang']"
+
+
+# nothing runs twice
+
+
+async def test_a_program_that_is_cancelled_ends_its_calls_and_says_so_later(tmp_path: Path) -> None:
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy()
+        number = wire.send_call({"code": "x = up__look(do=[])\nup__look(do=[['hang']])"}, "run_code")
+        await comes_true(lambda: len(done(bridge)) == 2)
+        wire.cancel(number)
+        await comes_true(lambda: bool(bridge.got("notifications/cancelled")))
+        text = text_of(await run_code(wire, "5"))
+        assert text.startswith("5\n")
+        assert "The client stopped the program before: 2 calls: up__look, up__look (may have run)." in text
+        assert "stopped" not in text_of(await run_code(wire, "6"))
+    assert len(done(bridge)) == 2
+
+
+async def test_time_that_is_over_is_an_error_in_the_program(tmp_path: Path) -> None:
+    code = (
+        "import asyncio\nbefore = 1\ntry:\n"
+        "    await asyncio.gather(up__look(do=[['hang']]), up__look(do=[['hang']]))\n"
+        "except TimeoutError as error:\n    found = str(error)\n"
+        "try:\n    up__look(do=[])\nexcept TimeoutError:\n    late = True\n[found, late]"
+    )
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy()
+        await value(wire, "up__look(do=[])")
+        answer = await wire.call({"code": code, "timeout": 0.5}, "run_code")
+        assert text_of(answer["result"]).startswith('["the time of the program is over", true]')
+        assert "up__look ×2 (may have run)" in text_of(answer["result"])
+        assert await value(wire, "before") == 1
+        assert len(bridge.got("notifications/cancelled")) == 2
+    assert len(done(bridge)) == 3
+
+
+async def test_a_server_that_dies_in_a_call_gets_it_once(tmp_path: Path) -> None:
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy()
+        said = await error(wire, "up__look(do=[['die']])")
+        assert "Of the program: 1 call: up__look (may have run)." in said
+        assert "Check what may have run" in said
+        assert await value(wire, "up__look(do=[])") == {}
+    assert done(bridge) == [{"do": [["die"]]}, {"do": []}]
+
+
+@pytest.mark.parametrize("step", range(4))
+async def test_a_call_that_is_cancelled_at_any_step_was_made_once(tmp_path: Path, step: int) -> None:
+    """Four calls, of which each but one waits for its turn; the client leaves at one of them."""
+    calls = [f"up__look(do=[{HANG if each == step else ''}], n={each})" for each in range(4)]
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy()
+        number = wire.send_call({"code": "\n".join(calls)}, "run_code")
+        await comes_true(lambda: len(done(bridge)) == step + 1)
+        wire.cancel(number)
+        text = text_of(await run_code(wire, "1"))
+        states = f"{step + 1} call"
+        assert states in text
+        assert "up__look (may have run)" in text
+    assert [each["n"] for each in done(bridge)] == list(range(step + 1))
+
+
+@pytest.mark.parametrize("step", range(3))
+async def test_a_paused_program_whose_call_is_cancelled_is_over(tmp_path: Path, step: int) -> None:
+    code = "\n".join(f"up__run(do=[{HANG if each == step else ''}], n={each})" for each in range(3))
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy()
+        call = call_to_make(await run_code(wire, code))
+        for _ in range(step):
+            call = call_to_make((await wire.call(call, "execute_tool"))["result"])
+        number = wire.send_call(call, "execute_tool")
+        await comes_true(lambda: len(done(bridge)) == step + 1)
+        wire.cancel(number)
+        await comes_true(lambda: bool(bridge.got("notifications/cancelled")))
+        again = await wire.call(call, "execute_tool")
+        assert "no paused program" in text_of(again["result"])
+        assert "up__run (may have run)" in text_of(await run_code(wire, "1"))
+    assert [each["n"] for each in done(bridge)] == list(range(step + 1))
+
+
+async def test_a_client_that_leaves_takes_its_programs_along(tmp_path: Path) -> None:
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy()
+        call_to_make(await run_code(wire, "up__run(do=[])"))
+        programs = bridge.proxy.tool_caller.programs
+        assert programs is not None
+        assert len(programs._sessions) > 0
+        await bridge.proxy.remove_client(wire.session.client)
+        assert len(programs._sessions) == 0
+    assert done(bridge) == []
