@@ -29,6 +29,7 @@ SETTLED = 2.0
 _LONGEST_COMMAND = 90
 """Characters of a command that is shown."""
 _EXTRAS = {
+    "code": ("pydantic_monty", '"code" is on'),
     "gemini": ("google.genai", "gemini_api_key is set"),
     "semantic": ("onnxruntime", '"search.semantic" is "onnx"'),
     "keyring": ("keyring", '"auth.store" is "keyring"'),
@@ -188,6 +189,8 @@ def check_installation(setup: Setup) -> Iterator[Finding]:
 
 
 def _needed(config: Config) -> Iterator[str]:
+    if config.code.enabled:
+        yield "code"
     if config.gemini_api_key is not None and config.search.model is not None:
         yield "gemini"
     if config.search.semantic.provider == "onnx":

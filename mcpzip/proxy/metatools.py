@@ -105,8 +105,8 @@ def definitions(default_limit: int, *, split: bool = False, code: bool = False) 
         tools.append(
             {
                 "name": RUN_CODE,
-                "description": "Python for many calls or big results: tools are functions, "
-                "server__tool(key=value), kept results are variables; only what you return is shown.",
+                "description": "Python for many calls or big results: tools are functions "
+                "server__tool(key=value), kept results variables. Shows only what you return.",
                 "inputSchema": {
                     "type": "object",
                     "properties": {"code": {"type": "string"}, "timeout": {"type": "number"}},

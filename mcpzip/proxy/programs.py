@@ -22,6 +22,7 @@ import msgspec
 from mcpzip.config import Config
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import CallRefusedError, InvalidArgumentsError, McpzipError, UnknownToolError
+from mcpzip.model.limits import KEPT_SECONDS, PROGRAM_PRINTED
 from mcpzip.programs.problems import blocking
 from mcpzip.programs.sandbox import Outcome, Request, Sandbox
 from mcpzip.programs.sessions import Sessions
@@ -85,6 +86,7 @@ class Programs:
         self._sandbox = Sandbox()
         self._sessions: Sessions[_Paused] = Sessions()
         self._locks: dict[Hashable, asyncio.Lock] = {}
+        self._expiry: asyncio.TimerHandle | None = None
 
     def remove_client(self, client: Client) -> None:
         """``client`` is gone."""
@@ -93,6 +95,8 @@ class Programs:
 
     async def close(self) -> None:
         """Ends the workers of the sandbox."""
+        if self._expiry is not None:
+            self._expiry.cancel()
         await self._sandbox.close()
 
     # --- run_code ---
@@ -239,32 +243,34 @@ class Programs:
     # --- the end of a run ---
 
     async def _ended(
-        self,
-        paused: _Paused,
-        exchange: Exchange,
-        owner: Hashable,
-        run: Coroutine[Any, Any, Outcome],
+        self, paused: _Paused, exchange: Exchange, owner: Hashable, run: Coroutine[Any, Any, Outcome]
     ) -> bytes:
         """The reply to the client after ``run``, which is a part of the program or all of it."""
-        calls, client = paused.calls, exchange.client
-        started = time.perf_counter()
-        before = self._sessions.variables(owner)
+        calls, started = paused.calls, time.perf_counter()
         try:
             outcome = await run
+            calls.seconds += time.perf_counter() - started
+            outcome.printed = calls.printed = (calls.printed + outcome.printed)[:PROGRAM_PRINTED]
+            if not outcome.waiting:
+                return await self._reply(paused, outcome, exchange.client, owner)
         except asyncio.CancelledError:
             self._stopped(paused, owner)
             raise
-        calls.seconds += time.perf_counter() - started
-        if outcome.waiting:
-            paused.outcome, paused.is_resumed = outcome, False
-            paused.name = self._sessions.pause(owner, paused)
-            return self._asks(paused, client)
+        paused.outcome, paused.is_resumed = outcome, False
+        paused.name = self._sessions.pause(owner, paused)
+        self._begin_expiry()
+        return self._asks(paused)
+
+    async def _reply(self, paused: _Paused, outcome: Outcome, client: Client, owner: Hashable) -> bytes:
+        """The reply of a program that has ended."""
+        variables, calls = self._sessions.variables(owner), paused.calls
         if outcome.state is not None:
-            names = before.names | paused.program.assigns
+            names = variables.names | paused.program.assigns
             self._sessions.store(owner, outcome.state, names, paused.tools)
-        unsaid, before.unsaid = before.unsaid, ""
+            self._begin_expiry()
         results = self._host.tool_caller.results
         blocks = await results.blocks(client, outcome.value.encode("utf-8", "surrogatepass"))
+        has_session, unsaid = owner is not None, variables.unsaid
         reply = await run_in_worker(
             lambda: ended(
                 paused.program,
@@ -273,12 +279,13 @@ class Programs:
                 calls.seconds,
                 blocks,
                 unsaid,
-                keeps_variables=owner is not None,
+                keeps_variables=has_session,
             ),
             "reply",
         )
         shown = await results.shown(RUN_CODE_TOOL, reply.result, client, EXECUTE)
         calls.count_kept(len(shown) // 4)
+        variables.unsaid = ""
         return reply.with_status(shown)
 
     def _stopped(self, paused: _Paused, owner: Hashable) -> None:
@@ -288,7 +295,18 @@ class Programs:
             text = f"The client stopped the program before: {journal.text}."
             self._sessions.variables(owner).unsaid = text
 
-    def _asks(self, paused: _Paused, client: Client) -> bytes:
+    def _begin_expiry(self) -> None:
+        if self._expiry is None:
+            self._expiry = asyncio.get_running_loop().call_later(KEPT_SECONDS, self._expire)
+
+    def _expire(self) -> None:
+        """Gives the memory of what is old back, also if nobody runs programs any more."""
+        self._expiry = None
+        self._sessions.remove_old()
+        if len(self._sessions):
+            self._begin_expiry()
+
+    def _asks(self, paused: _Paused) -> bytes:
         """The reply of a program that is paused: what a server, or the policy, asks a modern client; else
         which call is to be made.
         """

@@ -210,7 +210,7 @@ async def test_a_question_of_a_server_reaches_a_modern_client(tmp_path: Path) ->
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_without_a_way_to_ask_execute_tool_makes_the_call(tmp_path: Path, era: str) -> None:
-    code = "x = up__look(do=[])\nr = up__run(do=[], n=1)\n[x, r, up__run(do=[], n=2)]"
+    code = "x = up__look(do=[])\nprint('a')\nr = up__run(do=[], n=1)\nprint('b')\n[x, r, up__run(do=[], n=2)]"
     async with bridged(tmp_path, **META) as bridge:
         wire = await bridge.legacy() if era == "legacy" else bridge.modern()
         other = await bridge.legacy() if era == "legacy" else bridge.modern()
@@ -228,6 +228,7 @@ async def test_without_a_way_to_ask_execute_tool_makes_the_call(tmp_path: Path, 
         assert second["run"] != call["run"]
         result = (await wire.call(second, "execute_tool"))["result"]
         assert json.loads(result["content"][0]["text"]) == [{}, {}, {}]
+        assert result["content"][1]["text"] == "Printed:\na\nb\n"
         assert "3 calls" in text_of(result)
         again = await wire.call(second, "execute_tool")
         assert "no paused program" in text_of(again["result"])

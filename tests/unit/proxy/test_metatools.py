@@ -35,7 +35,7 @@ def test_a_split_adds_one_tool_and_changes_no_other() -> None:
 
 
 def test_every_schema_is_one_that_strict_clients_take() -> None:
-    for tool in definitions(5, split=True):
+    for tool in definitions(5, split=True, code=True):
         schema = tool["inputSchema"]
         assert isinstance(schema, dict)
         assert schema["type"] == "object"
@@ -55,6 +55,24 @@ def test_a_split_costs_no_more_than_130_tokens() -> None:
     cost = tokens(tools_list(5, split=True).decode()) - tokens(tools_list(5).decode())
     told = tokens(instructions(["slack"], split=True)) - tokens(instructions(["slack"]))
     assert cost + told <= 130
+
+
+def test_programs_add_one_tool_and_one_parameter() -> None:
+    *before, added = definitions(5, code=True)
+    assert added["name"] == "run_code"
+    execute = before[-1]["inputSchema"]
+    assert isinstance(execute, dict)
+    assert execute["properties"].pop("run") == {"type": "string"}
+    assert before == definitions(5)
+    for split in (False, True):
+        tools = definitions(5, split=split, code=True)
+        assert [tool["name"] for tool in tools] == list(names(split=split, code=True))
+
+
+def test_with_programs_a_model_reads_no_more_than_355_tokens() -> None:
+    """No model reads ``_meta``: it is for the client."""
+    tools = [{k: v for k, v in tool.items() if k != "_meta"} for tool in definitions(5, code=True)]
+    assert tokens(json.dumps({"tools": tools}, separators=(",", ":"))) <= 355
 
 
 def test_asking_better_is_explained() -> None:
