@@ -3,7 +3,8 @@
 The rule: of a call that was begun it is known what became of it, or that it may have run.
 """
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -40,6 +41,8 @@ from mcpzip.results.document import Document, read_result, shown, size_in_tokens
 from mcpzip.results.slices import UnreadableError, elements, kind_of
 from mcpzip.wire import Era, JsonRpcError, join_object, quote
 from mcpzip.wire.eras import PROGRESS_TOKEN
+
+T = TypeVar("T")
 
 _FORM = ("elicitation", "form")
 _ERROR = 4_000
@@ -169,7 +172,8 @@ class ProgramCalls:
             entry, _ = await self._host.resolver.resolve(name)
         filled, about = await self._host.tool_caller.results.fill(arguments, self._exchange.client)
         call = ToolCall(name, filled, None)
-        repaired = await run_in_worker(lambda: repair_arguments(call, entry), "arguments")
+        size = len(entry.raw) + len(filled)
+        repaired = await _computed(lambda: repair_arguments(call, entry), size, "arguments")
         repairs += repaired.repairs
         return Prepared(entry, repaired.arguments, canonical_arguments(repaired.arguments), about)
 
@@ -205,7 +209,7 @@ class ProgramCalls:
             self._servers.append(prepared.entry.server)
         noted.state = "done"
         try:
-            document, tokens = await run_in_worker(lambda: _document(result), "result")
+            document, tokens = await _computed(lambda: _document(result), len(result), "result")
         except UnreadableError as error:
             raise FailedCallError(f"its result can't be read: {error}. The tool ran.") from error
         noted.tokens = tokens
@@ -217,7 +221,7 @@ class ProgramCalls:
             handle = await self._host.tool_caller.results.kept_for_program(
                 prepared.entry, result, self._exchange.client, tokens
             )
-        value = await run_in_worker(lambda: value_of(document, handle), "result")
+        value = await _computed(lambda: value_of(document, handle), len(result), "result")
         return value.decode("utf-8", "surrogatepass")
 
     def _progress(self, name: str) -> None:
@@ -284,7 +288,12 @@ async def _arguments(request: Request) -> bytes:
 
     if len(request.arguments) > limits.MESSAGE:
         raise FailedCallError("its arguments are too long")
-    return read() if len(request.arguments) <= limits.READ_AT_ONCE else await run_in_worker(read, "arguments")
+    return await _computed(read, len(request.arguments), "arguments")
+
+
+async def _computed(work: Callable[[], T], size: int, name: str) -> T:
+    """``work()``, which reads ``size`` bytes: in a thread if these are many."""
+    return work() if size <= limits.READ_AT_ONCE else await run_in_worker(work, name)
 
 
 def _document(result: bytes) -> tuple[Document, int]:
