@@ -27,6 +27,8 @@ from mcpzip.system.threads import in_thread
 INSTALL = "pip install 'mcpzip[code]'"
 GRACE = 1.0
 """Seconds that a program has to end in order when its time is over, and a worker to answer."""
+LONGEST_SLEEP = 86_400.0
+"""Seconds. The time for the program is over before that."""
 _CHECKED = "mcpzip_checked"
 """What the checked form of a program reads first, so that nothing of it runs."""
 _SLEEPS = ("time.sleep", "asyncio.sleep")
@@ -294,7 +296,8 @@ class _Run:
     async def _call(self, snapshot: Any, number: int) -> "dict[str, Any]":
         if snapshot.function_name in _SLEEPS:
             seconds = snapshot.args[0] if snapshot.args else 0
-            await asyncio.sleep(max(0.0, float(seconds)) if isinstance(seconds, int | float) else 0.0)
+            is_number = isinstance(seconds, int | float)
+            await asyncio.sleep(max(0.0, min(seconds, LONGEST_SLEEP)) if is_number else 0.0)
             return {"return_value": None}
         arguments = snapshot.args
         if len(arguments) != 2 or not all(isinstance(each, str) for each in arguments):

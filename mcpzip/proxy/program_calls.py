@@ -146,10 +146,10 @@ class ProgramCalls:
         except FailedCallError as failure:
             return failed(str(failure))
 
-    def count_kept(self, tokens: int) -> None:
-        """Counts the results that the client did not have to read. tokens: of what it reads instead."""
+    def count_kept(self, reply: bytes) -> None:
+        """Counts the results that the client did not have to read. reply: what it reads instead."""
         read = [(entry.tool, entry.tokens) for entry in self.journal.entries if entry.tokens]
-        self._host.tool_caller.results.count_program(read, tokens)
+        self._host.tool_caller.results.count_program(read, size_in_tokens(read_result(reply).text))
 
     @property
     def _can_ask(self) -> bool:

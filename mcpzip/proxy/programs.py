@@ -284,7 +284,7 @@ class Programs:
             "reply",
         )
         shown = await results.shown(RUN_CODE_TOOL, reply.result, client, EXECUTE)
-        calls.count_kept(len(shown) // 4)
+        calls.count_kept(shown)
         variables.unsaid = ""
         return reply.with_status(shown)
 
