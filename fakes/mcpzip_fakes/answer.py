@@ -8,7 +8,8 @@ and in the texts of ``progress``, ``log`` and ``notify``, becomes the argument o
 only ``{name}`` becomes the argument itself, with its type.
 ``{#}`` is the number of this call of this tool, from 1. A missing argument is null, and empty in a longer
 string. The client's answer to a question has the question's name, and dots select members:
-``{user.content.city}``.
+``{user.content.city}``. With ``made`` the made values (`mcpzip_fakes.made`) have placeholders too, and take
+precedence over arguments; ``fill`` is then always on.
 """
 
 import re
@@ -16,6 +17,9 @@ from collections.abc import Mapping
 
 import msgspec
 from msgspec import UNSET, Struct
+
+from mcpzip_fakes import made
+from mcpzip_fakes.made import Made
 
 JsonObject = dict[str, object]
 
@@ -107,12 +111,13 @@ class Answer(
     block with the JSON of who called (`engine.Engine.caller`).
 
     is_error, fill, delay (seconds before the answer), progress (steps, or their number, spread over the
-    delay), log, notify. ask: questions to the client before the answer; if nothing else is set, the answer is
-    the client's answers. state: whether a modern client gets a ``requestState`` with them, without which its
-    answers are refused. hangs_up: over Streamable HTTP, the seconds after which its stream is closed for a
-    client of 2025-11-25, which then must resume it; the delay follows after that, on any transport. hold:
-    after the delay, wait until the test releases the call (`holds`). ignores_cancel: the call goes on, and
-    asks its questions, although it was cancelled; it then gets no answer.
+    delay), log, notify. made: values of a wished size, by the name of their placeholder. ask: questions to
+    the client before the answer; if nothing else is set, the answer is the client's answers. state: whether a
+    modern client gets a ``requestState`` with them, without which its answers are refused. hangs_up: over
+    Streamable HTTP, the seconds after which its stream is closed for a client of 2025-11-25, which then must
+    resume it; the delay follows after that, on any transport. hold: after the delay, wait until the test
+    releases the call (`holds`). ignores_cancel: the call goes on, and asks its questions, although it was
+    cancelled; it then gets no answer.
     changes: the lists (``tools``, ``prompts``, ``resources``) that change after the answer; updates: the URIs
     of resources that change then.
     """
@@ -131,6 +136,7 @@ class Answer(
     state: bool = True
     is_error: bool = False
     fill: bool = False
+    made: dict[str, Made] = {}
     delay: float = 0.0
     hold: bool = False
     ignores_cancel: bool = False
@@ -157,6 +163,11 @@ class Answer(
         for kind in self.changes:
             if kind not in _KINDS:
                 raise ValueError(f"changes names {kind!r}; choose from {', '.join(_KINDS)}")
+        if len(self.made) > made.MOST:
+            raise ValueError(f"made has {len(self.made)} values; make {made.MOST} at most")
+        for name in self.made:
+            if not (name.isascii() and name.isidentifier()):
+                raise ValueError(f"made has the name {name!r}; write letters, digits and underscores")
         if self.delay < 0:
             raise ValueError("delay is negative; write seconds, 0 or more")
         if self.size is not None and self.size < 0:
@@ -188,6 +199,8 @@ class Answer(
         """
         if self.raw is not None:
             return self.raw.encode()
+        if self.made:
+            arguments = {**arguments, **made.values(self.made)}
         result: JsonObject = {"content": self._blocks(arguments, sent, call)}
         if self.structured is not UNSET:
             result["structuredContent"] = self._filled(json_value(self.structured), arguments, call)
@@ -206,7 +219,7 @@ class Answer(
         if self.text is not None:
             return (
                 str(PLACE.sub(lambda place: _spelled(place, arguments, call), self.text))
-                if self.fill
+                if self.fill or self.made
                 else self.text
             )
         if self.size is not None:
@@ -217,7 +230,7 @@ class Answer(
         return "ok"
 
     def _filled(self, value: object, arguments: Mapping[str, object], call: int) -> object:
-        return fill(value, arguments, call) if self.fill else value
+        return fill(value, arguments, call) if self.fill or self.made else value
 
 
 def json_value(value: object) -> object:

@@ -36,6 +36,7 @@ from mcpzip_fakes.answer import Answer, Ask, JsonObject, Log, Notice, Refusal, S
 from mcpzip_fakes.definitions import ANY_OBJECT, Generate, Prompt, Resource, Tool, json_text
 from mcpzip_fakes.errors import ScenarioError, scenario_error
 from mcpzip_fakes.faults import Fault, option_keys
+from mcpzip_fakes.made import Made
 from mcpzip_fakes.oauth import settings
 from mcpzip_fakes.oauth.settings import OAuth
 
@@ -266,6 +267,7 @@ def _keys() -> dict[str, tuple[str, ...]]:
         "tools": of(Tool),
         "changed_tools": of(Tool),
         "result": of(Answer),
+        "made": of(Made),
         "progress": of(Step),
         "log": of(Log),
         "notify": of(Notice),
