@@ -27,6 +27,8 @@ LEVELS = (MUST, SHOULD, MAY)
 GROUPS: Mapping[str, str] = {
     "protocol": "JSON-RPC and MCP as the client sees them",
     "fidelity": "the client gets what the server sent, and the server what the client sent",
+    "results": "all of a large result can be read, and a cut is said",
+    "programs": "programs that call tools: what they get, and what they do",
     "conversation": "messages during a call, and notifications of changes between calls",
     "resilience": "a broken server does not affect others, and a call runs at most once",
     "search": "the right tool is found, and an empty result is explained",

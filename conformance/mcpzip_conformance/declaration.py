@@ -19,6 +19,8 @@ FEATURES: Mapping[str, str] = {
     "search": "finds tools by a query",
     "search-limit": "takes a limit with a query",
     "meta-tools": "runs tools through a tool of its own",
+    "rest": "gives the whole of a large result of which it first gave a part",
+    "programs": "runs programs that call the tools of its servers",
     "resources": "offers the resources of its servers",
     "prompts": "offers the prompts of its servers",
     "completion": "passes on requests for completions",
@@ -34,6 +36,8 @@ FEATURES: Mapping[str, str] = {
 """The features that a check can need and a subject can lack."""
 
 TRANSPORTS = ("stdio", "http", "sse")
+LANGUAGES = ("python", "javascript")
+"""The languages in which the checks can write a program (`program`)."""
 PROCESSES = ("one", "per-client", "per-capabilities")
 
 
@@ -121,10 +125,40 @@ class Rest(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
     handle: str
 
 
+class Resume(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The meta-tool by which a client approves the call for which a program waits, so that the program goes
+    on; its answer is the program's. handle: a regular expression; its group 1, in the text of the waiting
+    program's answer, is the handle of that."""
+
+    handle: str
+
+
+class Program(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The meta-tool that runs a program, and how a program calls a tool: code in its language.
+
+    call: the expression of a call; value: the data in its value: ``structuredContent``, else the text;
+    failed: true of the value of a failed call, "" if that raises an exception; returns: the statement with
+    which a program ends and has a value; resume: None if a program never waits for an approval, or asks for
+    it by elicitation.
+    """
+
+    language: str
+    call: str
+    value: str = "{value}"
+    failed: str = ""
+    returns: str = "return {value}"
+    resume: Resume | None = None
+
+    def __post_init__(self) -> None:
+        if self.language not in LANGUAGES:
+            raise ValueError(f"language is {self.language!r}; write {' or '.join(LANGUAGES)}")
+
+
 class Tools(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a tool is called. names: its name for clients; alone: with one server only; shared: if another
     server has a tool of that name; if these differ. With ``call`` through that meta-tool, else directly.
-    rest: how large results are asked for that a call gives only a part of. refresh: a tool of the subject's
+    rest: how large results are asked for that a call gives only a part of. program: how programs are run that
+    call tools. refresh: a tool of the subject's
     own by which a client has it list its servers again. own_meta: the prefix of ``_meta`` keys that the
     subject adds to results."""
 
@@ -135,6 +169,7 @@ class Tools(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     search: Search | None = None
     describe: Describe | None = None
     rest: Rest | None = None
+    program: Program | None = None
     refresh: Meta | None = None
     own_meta: tuple[str, ...] = ()
 

@@ -95,6 +95,9 @@ class Player:
         """Those of ``tools`` that the subject doesn't show yet, found in the cheapest way."""
         if not self.route.meta:
             listed = {name_of(tool) for tool in await self.list_tools()}
+            program = self.route.subject.tools.program
+            if program is not None and program.tool in listed:
+                return []  # programs may be the only way to the tools
             return [(server, tool) for server, tool in tools if self.route.shown(server, tool) not in listed]
         server, tool = tools[0]
         if self.route.defines:
@@ -122,8 +125,7 @@ class Player:
     async def reply(self, number: int) -> Reply:
         """The answer to request ``number``, without what the subject declares to add around it. Raises
         NoAnswerError, GoneError."""
-        reply = await self.client.reply(number)
-        return reply if reply.result is None else Reply(result=self.route.inner(reply.result))
+        return self._inner(await self.client.reply(number))
 
     async def request(self, method: str, params: bytes | None = None) -> Reply:
         """Send a request and wait; a modern answer with questions is answered and the request sent again,
@@ -178,9 +180,29 @@ class Player:
         """Call a tool, and ask for the whole of its result if that is only a part. arguments, meta, flat: see
         `Route.call`. Raises NoAnswerError, GoneError."""
         params = self.route.call(server, tool, arguments, meta, flat=flat)
+        return (await self._parts(params))[1]
+
+    async def parts(self, server: str, tool: str, arguments: bytes = b"{}") -> tuple[Reply, Reply]:
+        """Call a tool. Returns the answer, and the whole of its result: the same if the answer has all of it.
+        Raises NoAnswerError, GoneError."""
+        return await self._parts(self.route.call(server, tool, arguments))
+
+    async def run(self, code: str) -> Reply:
+        """Run a program, and ask for the whole of its result if that is only a part. Raises NoAnswerError,
+        GoneError."""
+        reply = await self.request("tools/call", self.route.program(code))
+        return await self.whole(reply)
+
+    async def whole(self, reply: Reply) -> Reply:
+        """``reply``, or the whole of the result of which it has only a part."""
+        rest = self.route.rest(reply)
+        return reply if rest is None else await self.request("tools/call", rest)
+
+    async def _parts(self, params: bytes) -> tuple[Reply, Reply]:
         reply = await self.request("tools/call", params)
-        if (rest := self.route.rest(reply)) is not None:
-            reply = await self.request("tools/call", rest)
+        return self._inner(reply), self._inner(await self.whole(reply))
+
+    def _inner(self, reply: Reply) -> Reply:
         return reply if reply.result is None else Reply(result=self.route.inner(reply.result))
 
     async def search(self, query: str, limit: int | None = None) -> list[str]:

@@ -102,6 +102,26 @@ class Route:
             {"name": quote(rest.tool), "arguments": _filled(rest.arguments, {"handle": match[1]})}, None
         )
 
+    def program(self, code: str) -> bytes:
+        """The params of the `tools/call` that runs a program. The subject must run programs."""
+        program = self.subject.tools.program
+        assert program is not None, "a check with programs must need the feature"
+        name = program.alone if self.alone and program.alone else program.tool
+        return _params({"name": quote(name), "arguments": _filled(program.arguments, {"code": code})}, None)
+
+    def resumed(self, reply: Reply, server: str, tool: str, arguments: bytes) -> bytes | None:
+        """The params of the `tools/call` that approves the call of ``tool`` for which the program waits whose
+        answer is ``reply``; None if it waits for none."""
+        program = self.subject.tools.program
+        resume = None if program is None else program.resume
+        match = None if resume is None else re.search(resume.handle, reply.text, re.MULTILINE)
+        if resume is None or match is None:
+            return None
+        places: dict[str, object] = {"handle": match[1], "arguments": msgspec.Raw(arguments)}
+        places |= {"name": self.shown(server, tool), "server": server, "tool": tool}
+        name = str(fill(resume.tool, places))
+        return _params({"name": quote(name), "arguments": _filled(resume.arguments, places)}, None)
+
     def search(self, query: str, limit: int | None = None) -> bytes:
         """The params of the `tools/call` that searches. The subject must have a search."""
         search = self.subject.tools.search

@@ -36,9 +36,11 @@ from mcpzip_conformance.declaration import (
     Describe,
     Install,
     Meta,
+    Program,
     Prompts,
     Resources,
     Rest,
+    Resume,
     Run,
     Search,
     Shared,
@@ -126,6 +128,10 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
             derived["search"] = derived["search-limit"] = "No tool of it searches."
         elif "limit" not in places_in(as_json(self.tools.search.arguments)):
             derived["search-limit"] = "Its search takes no limit."
+        if self.tools.rest is None:
+            derived["rest"] = "Its file names no tool that gives the rest of a result."
+        if self.tools.program is None:
+            derived["programs"] = "Its file names no tool that runs programs."
         if self.prompts is None:
             derived["prompts"] = "Its file doesn't say what it calls a prompt."
         if self.resources is None:
@@ -229,6 +235,8 @@ _KEYS = {
     "search": _fields(Search),
     "describe": _fields(Describe),
     "rest": _fields(Rest),
+    "program": _fields(Program),
+    "resume": _fields(Resume),
     "refresh": _fields(Meta),
     "prompts": _fields(Prompts),
     "resources": _fields(Resources),

@@ -6,7 +6,7 @@ The rule: an error has three parts: the key path, what was found there, what to 
 import re
 from collections.abc import Iterable, Mapping
 
-from mcpzip_conformance.declaration import FEATURES, TRANSPORTS, Config, Declared, Start, Tools
+from mcpzip_conformance.declaration import FEATURES, TRANSPORTS, Config, Declared, Program, Start, Tools
 from mcpzip_conformance.template import as_json, places_in
 
 COMMAND_PLACES = (
@@ -39,6 +39,12 @@ _PLACES: Mapping[str, frozenset[str]] = {
     "tools.search": frozenset({"query", "limit"}),
     "tools.describe": frozenset({"name", "server", "tool"}),
     "tools.rest": frozenset({"handle"}),
+    "tools.program.resume": frozenset({"handle", "name", "server", "tool", "arguments"}),
+    "tools.program.call": frozenset({"name", "server", "tool", "arguments", "keywords"}),
+    "tools.program.value": frozenset({"value"}),
+    "tools.program.failed": frozenset({"value"}),
+    "tools.program.returns": frozenset({"value"}),
+    "tools.program": frozenset({"code"}),
     "tools.refresh": frozenset(),
     "prompts": frozenset({"server", "prompt"}),
     "resources": frozenset({"server", "uri", "scheme", "rest"}),
@@ -165,9 +171,31 @@ def _tool_mistakes(tools: Tools) -> Iterable[Mistake]:
         yield from _template_mistakes("tools.rest.arguments", tools.rest.arguments)
         yield from _misplaced("tools.rest.tool", tools.rest.tool)
         yield from _pattern_mistakes("tools.rest.handle", tools.rest.handle)
+    if tools.program is not None:
+        yield from _program_mistakes(tools.program)
     if tools.refresh is not None:
         yield from _template_mistakes("tools.refresh.arguments", tools.refresh.arguments)
         yield from _misplaced("tools.refresh.tool", tools.refresh.tool)
+
+
+def _program_mistakes(program: Program) -> Iterable[Mistake]:
+    yield from _template_mistakes("tools.program.arguments", program.arguments)
+    yield from _misplaced("tools.program.tool", program.tool)
+    if "code" not in places_in(as_json(program.arguments)):
+        yield "tools.program.arguments", "the place {code} is missing", "put it where the program goes"
+    for key in ("call", "value", "failed", "returns"):
+        yield from _misplaced(f"tools.program.{key}", getattr(program, key))
+    if not {"name", "tool"} & set(places_in(program.call)):
+        yield "tools.program.call", "the place {name} is missing", "put it where the name of the tool goes"
+    if not {"arguments", "keywords"} & set(places_in(program.call)):
+        yield "tools.program.call", "the place {arguments} is missing", "put it, or {keywords}, where they go"
+    for key in ("value", "returns"):
+        if "value" not in places_in(getattr(program, key)):
+            yield f"tools.program.{key}", "the place {value} is missing", "put it where the expression goes"
+    if program.resume is not None:
+        yield from _template_mistakes("tools.program.resume.arguments", program.resume.arguments)
+        yield from _misplaced("tools.program.resume.tool", program.resume.tool)
+        yield from _pattern_mistakes("tools.program.resume.handle", program.resume.handle)
 
 
 def _namings(subject: Declared) -> Iterable[tuple[str, str, set[str]]]:

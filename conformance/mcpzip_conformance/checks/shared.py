@@ -9,7 +9,7 @@ from contextlib import suppress
 from mcpzip_fakes.record import Record
 
 from mcpzip.wire import CLIENT_INFO_KEY, join_object, quote, split_object
-from mcpzip_conformance.check import JSON_RPC, MUST, SHOULD, SPEC_2025, check, expect, saw
+from mcpzip_conformance.check import CONTRACT, JSON_RPC, MUST, SHOULD, SPEC_2025, check, expect, saw
 from mcpzip_conformance.checks.several import (
     ECHO,
     WAIT,
@@ -332,6 +332,23 @@ async def _pages(guest: Guest, kind: str, cursor: bytes | None = None) -> list[s
         if cursor is None or cursor == b"null":
             break
     return found
+
+
+@check("shared.rest", MUST, CONTRACT, needs=("shared", "rest"))
+async def rest_of_another(stage: Stage) -> None:
+    """The rest of a large result of one client can't be read by another client that has learnt its handle,
+    and its own client still can."""
+    made = {"log": {"kind": "log", "size": 150_000}}
+    guests = await several(stage, server(tools=[tool("tell", None, made=made, text="{word}: {log}")]))
+    anna, ben = (guest.player for guest in guests)
+    told = await anna.request("tools/call", anna.route.call(SHOP, "tell", guests[0].arguments()))
+    rest = anna.route.rest(told)
+    if rest is None:
+        raise NotPlayableError("It gave a large result whole.")
+    await ben.request("tools/call", rest)
+    await unseen(guests)
+    reply = await anna.request("tools/call", rest)
+    expect(reply.text.startswith(guests[0].word), f"Its own client gets of it {reply.brief}.")
 
 
 @check("shared.list-changed", SHOULD, LIST_CHANGED, needs=("shared", "list-changed"))

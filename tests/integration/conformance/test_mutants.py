@@ -37,6 +37,11 @@ PLAYED = (
     "says-names-back",
     "holds-back-all",
     "offers-approval",
+    # large results, and programs
+    "cuts-silently",
+    "keeps-for-all",
+    "runs-before-asking",
+    "forgets-variables",
     # meta-tools
     "drops-text",
     "ranks-by-name",

@@ -25,7 +25,7 @@ names = "{server}.{tool}"
 [lacks]
 modern = "It is old."
 """
-OFFERS = {"prompts", "resources", "subscriptions", "shared"}
+OFFERS = {"prompts", "resources", "subscriptions", "shared", "rest", "programs"}
 SEARCH = '[tools.search]\ntool = "s"\narguments = {}\nnames = "(x)"\n'
 
 
@@ -99,8 +99,9 @@ def test_what_is_missing_follows_from_the_file(tmp_path: Path) -> None:
     assert missing["modern"] == "It is old."
     assert missing.keys() == OFFERS | {"modern", "http", "meta-tools", "search", "search-limit"}
     assert "several-servers" in Subject.load("direct").missing()
-    assert Subject.load("mcpzip:meta").missing().keys() == {"http", "shared"}
-    assert Subject.load("mcpzip:meta-http").missing().keys() == {"stdio"}
+    assert Subject.load("mcpzip:meta").missing().keys() == {"http", "shared", "programs"}
+    assert Subject.load("mcpzip:meta-http").missing().keys() == {"stdio", "programs"}
+    assert {"rest", "programs"}.isdisjoint(Subject.load("relay:code").missing())
     assert "shared" not in load(tmp_path, GOOD + "[shared]\n").missing()
 
 
@@ -215,7 +216,7 @@ alone = "{uri}"
 def test_a_subject_over_http_before_servers_on_http(tmp_path: Path) -> None:
     subject = load(tmp_path, HTTP)
     assert subject.upstream == "http"
-    lacks = {"stdio", "shared", "owns-servers", "meta-tools", "search", "search-limit"}
+    lacks = {"stdio", "shared", "owns-servers", "meta-tools", "search", "search-limit", "rest", "programs"}
     assert subject.missing().keys() == lacks
     assert (subject.shown("s", "t"), subject.shown("s", "t", alone=True)) == ("s.t", "t")
     assert subject.prompt("s", "t", alone=True) == "s.t"

@@ -10,6 +10,8 @@ servers     broken servers, shutdown, secrets
 hostile     hostile servers
 poisoned    a gate for poisoned servers
 finding     the relay's own three tools
+kept        large results
+coding      programs
 web         HTTP
 shared      several clients
 """
@@ -17,8 +19,10 @@ shared      several clients
 from collections.abc import Mapping
 
 from mcpzip_conformance.mutants.faults import (
+    coding,
     finding,
     hostile,
+    kept,
     offers,
     poisoned,
     protocol,
@@ -47,6 +51,8 @@ FAULTS: Mapping[str, Fault] = {
         hostile,
         poisoned,
         finding,
+        kept,
+        coding,
         web,
         shared,
     )

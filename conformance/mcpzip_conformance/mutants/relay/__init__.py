@@ -9,6 +9,8 @@
     listing     the lists of all servers as one
     bridging    questions between a client of one era and a server of the other
     search      the relay's own tools ``find``, ``show`` and ``run``
+    keeping     large results, and its own tool ``rest``
+    programs    its own tools ``program`` and ``approve``
     relay       stdio, and start and end of the process
     http        Streamable HTTP: sessions and streams
     exchange    one HTTP exchange: head, body, status

@@ -14,6 +14,7 @@ from pathlib import Path
 from mcpzip_fakes import pipes
 
 from mcpzip_conformance.mutants.relay.http import Web
+from mcpzip_conformance.mutants.relay.programs import Coder
 from mcpzip_conformance.mutants.relay.search import Finder
 from mcpzip_conformance.mutants.relay.session import Config, Session
 from mcpzip_conformance.mutants.relay.upstream import Link, Upstream
@@ -21,11 +22,12 @@ from mcpzip_conformance.mutants.relay.upstream import Link, Upstream
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The classes that the relay is made of. names, meta: the client's session, with all tools or with three
-    meta-tools."""
+    """The classes that the relay is made of. names, meta, code: the client's session, with all tools, with
+    three meta-tools, or with these, kept results and programs."""
 
     names: type[Session] = Session
     meta: type[Finder] = Finder
+    code: type[Coder] = Coder
     upstream: type[Upstream] = Upstream
     link: type[Link] = Link
     stdio: "type[Stdio] | None" = None
@@ -34,11 +36,11 @@ class Parts:
 
 def run(config: Path, port: int | None = None, parts: Parts | None = None) -> None:
     """Serve until the client leaves (stdio) or SIGTERM comes. config: ``{"servers": {NAME: ENTRY}, "show":
-    "names"}``, or ``"meta"``; port: of 127.0.0.1, for Streamable HTTP."""
+    "names"}``, or ``"meta"``, ``"code"``; port: of 127.0.0.1, for Streamable HTTP."""
     settings = json.loads(config.read_bytes())
     parts = parts or Parts()
     servers = Config(settings["servers"], parts.upstream, parts.link)
-    session = parts.meta if settings["show"] == "meta" else parts.names
+    session = {"names": parts.names, "meta": parts.meta, "code": parts.code}[settings["show"]]
     asyncio.run(_serve(servers, session, port, parts))
 
 

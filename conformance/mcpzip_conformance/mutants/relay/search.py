@@ -12,17 +12,17 @@ from mcpzip_conformance.mutants.relay.naming import SEPARATOR, members, own_name
 from mcpzip_conformance.mutants.relay.session import Servers, Session
 
 _ANY = {"type": "object"}
-TOOLS = json.dumps(
-    {"tools": [{"name": name, "description": "", "inputSchema": _ANY} for name in ("find", "show", "run")]}
-).encode()
 
 
 class Finder(Session):
-    """A session that shows three meta-tools."""
+    """A session that shows three meta-tools. own: their names."""
+
+    own: tuple[str, ...] = ("find", "show", "run")
 
     async def tools(self, servers: Servers) -> bytes:
-        """The definitions of the three meta-tools."""
-        return TOOLS
+        """The definitions of its own tools."""
+        every = [{"name": name, "description": "", "inputSchema": _ANY} for name in self.own]
+        return json.dumps({"tools": every}).encode()
 
     async def called(self, request: Request, servers: Servers) -> bytes:
         """The result of one of the three meta-tools."""
@@ -43,7 +43,7 @@ class Finder(Session):
                 inner = {**params, "name": quote(own), "arguments": arguments}
                 return await self.run_tool(request, servers.by_name[server], join_object(inner))
             case name:
-                raise self.invalid(f"There is no tool {name!r}; there are find, show and run.")
+                raise self.invalid(f"There is no tool {name!r}; there are {', '.join(self.own)}.")
 
     def forward_notification(
         self, server: str, method: str, params: bytes | None, about: bytes | None, *, subscribed: bool
