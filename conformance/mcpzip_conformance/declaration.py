@@ -157,6 +157,7 @@ class Program(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Tools(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a tool is called. names: its name for clients; alone: with one server only; shared: if another
     server has a tool of that name; if these differ. With ``call`` through that meta-tool, else directly.
+    hidden: `tools/list` doesn't show them, and they can be called by their names nevertheless.
     rest: how large results are asked for that a call gives only a part of. program: how programs are run that
     call tools. refresh: a tool of the subject's
     own by which a client has it list its servers again. own_meta: the prefix of ``_meta`` keys that the
@@ -165,6 +166,7 @@ class Tools(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     names: str = "{server}__{tool}"
     alone: str = ""
     shared: str = ""
+    hidden: bool = False
     call: Run | None = None
     search: Search | None = None
     describe: Describe | None = None

@@ -94,10 +94,9 @@ class Player:
     async def _not_shown(self, tools: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """Those of ``tools`` that the subject doesn't show yet, found in the cheapest way."""
         if not self.route.meta:
+            if self.route.subject.tools.hidden:
+                return []
             listed = {name_of(tool) for tool in await self.list_tools()}
-            program = self.route.subject.tools.program
-            if program is not None and program.tool in listed:
-                return []  # programs may be the only way to the tools
             return [(server, tool) for server, tool in tools if self.route.shown(server, tool) not in listed]
         server, tool = tools[0]
         if self.route.defines:

@@ -120,6 +120,8 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
             derived["several-servers"] = "It takes one server on its command line."
         if self.tools.call is None:
             derived["meta-tools"] = "Tools are called by their own names."
+            if self.tools.hidden:
+                derived["describe"] = "Its list shows no tools of its servers."
         elif self.tools.describe is None:
             derived["describe"] = "No tool of it shows a definition."
         elif not self.tools.describe.definition:

@@ -103,6 +103,8 @@ def test_what_is_missing_follows_from_the_file(tmp_path: Path) -> None:
     assert Subject.load("mcpzip:meta-http").missing().keys() == {"stdio", "programs"}
     assert {"rest", "programs"}.isdisjoint(Subject.load("relay:code").missing())
     assert "shared" not in load(tmp_path, GOOD + "[shared]\n").missing()
+    hidden = load(tmp_path, GOOD.replace("[lacks]", "hidden = true\n[lacks]")).missing()
+    assert hidden["describe"] == "Its list shows no tools of its servers."
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,11 @@ FAULTS: Mapping[str, Fault] = {
         "gives programs images as text", "programs.image", Parts(code=WritesImagesAsText), "code"
     ),
     "first-text": Fault(
-        "gives programs the beginning of the first text", "programs.value", Parts(code=FirstText), "code"
+        "gives programs the beginning of the first text",
+        "programs.value",
+        Parts(code=FirstText),
+        "code",
+        also=("programs.approved",),
     ),
     "cuts-values": Fault(
         "gives programs large results cut", "programs.large-result", Parts(code=CutsValues), "code"

@@ -101,8 +101,7 @@ class KeepsJsonOnly(Coder):
 
 class NormalizesLineEnds(Coder):
     async def rest(self, handle: str) -> bytes:
-        whole = await super().rest(handle)
-        return _with_texts(whole, _words(whole).replace("\r\n", "\n")) if _words(whole) else whole
+        return (await super().rest(handle)).replace(rb"\r\n", rb"\n")
 
 
 class KeepsAMillion(Coder):
@@ -167,7 +166,7 @@ FAULTS: Mapping[str, Fault] = {
         "results.not-json",
         Parts(code=KeepsJsonOnly),
         "code",
-        also=("fidelity.large-result", "results.binary", "results.byte-1000000"),
+        also=("fidelity.large-result", "results.binary", "results.byte-1000000", "results.once"),
     ),
     "normalizes-line-ends": Fault(
         "keeps texts with other line ends", "results.not-json", Parts(code=NormalizesLineEnds), "code"
