@@ -91,6 +91,8 @@ def test_mcpzip_is_run_in_every_way() -> None:
         "direct-http",
         "transparent-http",
         "meta-daemon",
+        "code",
+        "code-http",
     ]
 
 
