@@ -18,14 +18,9 @@ def differs(name: str, expected: str, got: str | None) -> str | None:
     if got is None:
         return f"{name}: none, instead of {len(expected):,} characters"
     where = _alike(expected, got)
-    wanted, found = (json_of(text[where : where + 20]) for text in (expected, got))
+    wanted, found = (ascii(text[where : where + 20]) for text in (expected, got))
     lengths = f"{len(got):,} instead of {len(expected):,} characters" if len(got) != len(expected) else ""
     return f"{name}: {lengths}{', ' * bool(lengths)}from character {where:,} on {found} instead of {wanted}"
-
-
-def json_of(text: str) -> str:
-    """A text as JSON in ASCII, so that different spellings of a character are visible."""
-    return msgspec.json.encode(text.encode("ascii", "backslashreplace").decode()).decode()
 
 
 def silently_cut(text: str, original: str) -> bool:

@@ -78,8 +78,6 @@ def test_a_difference_names_the_first_character_that_differs(one: str, other: st
 
 
 def test_a_difference_shows_spellings_and_lengths() -> None:
-    assert (
-        differs("it", "abcé", "abc")
-        == 'it: 3 instead of 4 characters, from character 3 on "" instead of "\\\\xe9"'
-    )
+    told = differs("it", "abcé", "abc")
+    assert told == r"it: 3 instead of 4 characters, from character 3 on '' instead of '\xe9'"
     assert differs("it", "ab", None) == "it: none, instead of 2 characters"
