@@ -26,7 +26,7 @@ PARTS = ("owner", "status", "label", "region", "priority", "currency", "format",
          "template")  # fmt: skip
 KINDS = ("string", "integer", "boolean", "string", "number")
 
-PLAIN = (
+PLAIN: tuple[tuple[str, dict[str, dict[str, str]]], ...] = (
     ("echo", {"payload": {"type": "string", "description": "Text to send back"}}),
     ("blob", {"bytes": {"type": "integer", "description": "Length of the text to return"}}),
     ("sleep", {"ms": {"type": "number", "description": "Milliseconds until the answer"}}),
@@ -169,10 +169,10 @@ def text(quoted: bytes) -> bytes:
     return b'{"content":[{"type":"text","text":%b}],"isError":false}' % quoted
 
 
-def main(argv: list[str]) -> None:
+def main(argv: list[str], kind: type[Server] = Server) -> None:
     options = dict(zip(argv[::2], argv[1::2], strict=True))
     count = int(options.get("--tools", "0"))
-    server = Server(int(options.get("--seed", "0")) * count, count)
+    server = kind(int(options.get("--seed", "0")) * count, count)
     quiet = options.get("--silent-while", "")
     time.sleep(float(options.get("--wait", "0")))
     pieces: list[bytes] = []
