@@ -7,6 +7,7 @@ The sizes are well above what any proxy or client known to us passes on at once.
 import json
 from collections.abc import Mapping
 
+import msgspec
 from mcpzip_fakes.made import Made
 
 from mcpzip_conformance.check import CONTRACT, MUST, SHOULD, SPEC_2025, check, expect
@@ -258,7 +259,7 @@ async def cut_is_said(stage: Stage) -> None:
         not silently_cut(text, log),
         f"Of a log of {len(log):,} characters {len(text):,} come, and not a word that this is not all.",
     )
-    text, whole = "".join(_texts(first["rows"])), json.dumps(rows)
+    text, whole = "".join(_texts(first["rows"])), msgspec.json.encode(rows).decode()
     expect(
         not silently_cut(text, whole),
         f"Of JSON of {len(whole):,} characters {len(text):,} come, and not a word that this is not all.",

@@ -32,6 +32,7 @@ SAMPLE = (
     "fidelity.error",
     "fidelity.number-spelling",
     "fidelity.definition",
+    "results.not-json",
     "resilience.slow-start",
     "resilience.crash-before-answer",
     "resilience.no-double-execution",

@@ -39,6 +39,16 @@ class CutsSilently(Coder):
         return _with_texts(super().beginning(result, handle), _words(result)[:LIMIT])
 
 
+class CutsJsonSilently(Coder):
+    """Cuts JSON only, wherever the limit is, and the handle is a secret."""
+
+    def beginning(self, result: bytes, handle: str) -> bytes:
+        words = _words(result)
+        if not words.startswith(("{", "[")):
+            return super().beginning(result, handle)
+        return _with_texts(super().beginning(result, handle), words[:LIMIT])
+
+
 class CutsStructuredOnly(Coder):
     """The text stays whole; ``structuredContent`` is a note."""
 
@@ -145,6 +155,13 @@ FAULTS: Mapping[str, Fault] = {
         Parts(code=CutsSilently),
         "code",
         also=("fidelity.large-result", "results.binary", "results.byte-1000000", "results.not-json"),
+    ),
+    "cuts-json-silently": Fault(
+        f"cuts JSON at {LIMIT} characters without a word",
+        "results.cut-is-said",
+        Parts(code=CutsJsonSilently),
+        "code",
+        also=("results.byte-1000000",),
     ),
     "cuts-structured-only": Fault(
         "cuts structuredContent, and sends the text whole",
