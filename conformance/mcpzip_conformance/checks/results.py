@@ -106,19 +106,21 @@ async def byte_1000000(stage: Stage) -> None:
 
 
 def _row_at(rows: Made) -> tuple[str, int]:
-    """The row in which the byte is, as JSON, and its index."""
+    """The row in which the byte is, as JSON with sorted keys, and its index."""
     value = rows.value
     assert isinstance(value, list)
     length = 1
     for index, row in enumerate(value):
         length += len(json.dumps(row, separators=(",", ":"))) + 1
         if length > AT:
-            return json.dumps(row), index
+            return json.dumps(row, sort_keys=True), index
     raise AssertionError("the rows are too few")
 
 
 def _element(value: object, index: int) -> str:
-    return json.dumps(value[index]) if isinstance(value, list) and index < len(value) else ""
+    if not isinstance(value, list) or index >= len(value):
+        return ""
+    return json.dumps(value[index], sort_keys=True)
 
 
 @check("results.not-json", MUST, CONTRACT)
