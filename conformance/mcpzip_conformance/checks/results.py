@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 from mcpzip_fakes.made import Made
 
-from mcpzip_conformance.check import CONTRACT, MUST, SHOULD, SPEC_2025, check, expect
+from mcpzip_conformance.check import CONTRACT, MAY, MUST, SHOULD, SPEC_2025, check, expect
 from mcpzip_conformance.errors import Finding, NotPlayableError
 from mcpzip_conformance.excerpts import differs, is_part, silently_cut
 from mcpzip_conformance.reply import Reply
@@ -20,6 +20,7 @@ from mcpzip_conformance.stage import Stage
 TOOLS = SPEC_2025 + "/server/tools"
 SILENT = "https://github.com/github/copilot-cli/issues/1732"
 TWO_FORMS = "https://github.com/anthropics/claude-agent-sdk-typescript/issues/389"
+DECLARED = "https://code.claude.com/docs/en/mcp#raise-the-limit-for-a-specific-tool"
 AT = 1_000_000
 """The byte that is looked at."""
 SIZE, LARGE = 1_050_000, 150_000
@@ -284,6 +285,18 @@ async def cut_alike(stage: Stage) -> None:
     structured_whole = first["rows"].fields["structuredContent"] == rows
     expect(text_whole or not structured_whole, "The text is cut, and structuredContent is whole.")
     expect(structured_whole or not text_whole, "structuredContent is cut, and the text is whole.")
+
+
+@check("results.declared-size", MAY, DECLARED)
+async def declared_size(stage: Stage) -> None:
+    """A result within the size that its tool declares for Claude Code (``anthropic/maxResultSizeChars`` in
+    its ``_meta``) is sent whole at once."""
+    log = Made(kind="log", size=LARGE)
+    definition = {"_meta": {"anthropic/maxResultSizeChars": 2 * LARGE}}
+    player = await stage.through(server(tools=[tool("log", definition, made=_made(log=log), text="{log}")]))
+    first, _ = await player.parts(SHOP, "log")
+    differs_in = differs("the first answer", str(log.value), "".join(_texts(first)))
+    expect(differs_in is None, f"It is not sent whole: {differs_in}.")
 
 
 @check("results.once", MUST, CONTRACT, needs=("rest",))

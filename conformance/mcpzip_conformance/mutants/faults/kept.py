@@ -148,6 +148,11 @@ class KeepsForAll(Coder):
         self.kept = self.every
 
 
+class IgnoresDeclared(Coder):
+    def declared(self, upstream: Upstream, tool: str) -> int:
+        return 0
+
+
 FAULTS: Mapping[str, Fault] = {
     "cuts-silently": Fault(
         f"cuts texts at {LIMIT} characters without a word",
@@ -174,6 +179,12 @@ FAULTS: Mapping[str, Fault] = {
         "sends the first elements as structuredContent, without a word",
         "results.cut-is-said",
         Parts(code=CutsStructuredSilently),
+        "code",
+    ),
+    "ignores-declared-size": Fault(
+        "keeps results that their tools want to be sent whole",
+        "results.declared-size",
+        Parts(code=IgnoresDeclared),
         "code",
     ),
     "calls-again": Fault("calls the tool again for the rest", "results.once", Parts(code=CallsAgain), "code"),

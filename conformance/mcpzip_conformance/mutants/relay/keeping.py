@@ -10,6 +10,7 @@ from mcpzip_conformance.mutants.relay.search import Finder
 from mcpzip_conformance.mutants.relay.session import Config, Servers, Write
 from mcpzip_conformance.mutants.relay.upstream import Upstream
 
+DECLARED = "anthropic/maxResultSizeChars"
 LIMIT = 20_000
 """Bytes of a result that are sent at once."""
 BEGINNING = 500
@@ -42,11 +43,17 @@ class Keeper(Finder):
     async def run_tool(self, request: Request, upstream: Upstream, params: bytes) -> bytes:
         """The first answer to a call."""
         result = await super().run_tool(request, upstream, params)
-        if len(result) <= LIMIT:
+        if len(result) <= max(LIMIT, self.declared(upstream, text(members(params).get("name")))):
             return result
         handle = f"k{len(self.kept) + 1}"
         self.kept[handle] = result
         return self.beginning(result, handle)
+
+    def declared(self, upstream: Upstream, tool: str) -> int:
+        """The size of results that a tool wants to be sent whole, in bytes: two for each character."""
+        meta = members(members(upstream.tools.get(tool)).get("_meta"))
+        characters = meta.get(DECLARED, b"")
+        return 2 * int(characters) if characters.isdigit() else 0
 
     def beginning(self, result: bytes, handle: str) -> bytes:
         """The beginning of a result, with the handle of the whole."""
