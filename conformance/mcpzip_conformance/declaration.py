@@ -137,15 +137,18 @@ class Program(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The meta-tool that runs a program, and how a program calls a tool: code in its language.
 
     call: the expression of a call; value: the data in its value: ``structuredContent``, else the text;
-    failed: true of the value of a failed call, "" if that raises an exception; returns: the statement with
-    which a program ends and has a value; resume: None if a program never waits for an approval, or asks for
-    it by elicitation.
+    failed: true of the value of a failed call, "" if that raises an exception; together: the expression of
+    the values of several calls that are made at the same time, "" for none, and each: one of those calls, ""
+    if as ``call``; returns: the statement with which a program ends and has a value; resume: None if a
+    program never waits for an approval, or asks for it by elicitation.
     """
 
     language: str
     call: str
     value: str = "{value}"
     failed: str = ""
+    together: str = ""
+    each: str = ""
     returns: str = "return {value}"
     resume: Resume | None = None
 

@@ -7,7 +7,7 @@ The rule: a program is lines, and what a language or a subject has its own words
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mcpzip_conformance.declaration import Program
@@ -19,9 +19,10 @@ from mcpzip_conformance.template import fill
 class Language:
     """A programming language, as templates. literal: writes a JSON value; assigns, catches, replaces: put the
     value of an expression into a variable: always; or another value if it raises an exception; or if that is
-    ``failed``. fails: ends the program with an error."""
+    ``failed``. fails: ends the program with an error; concurrent: the line before calls at the same time."""
 
     literal: Callable[[object], str]
+    concurrent: str
     assigns: str
     catches: str
     replaces: str
@@ -31,6 +32,7 @@ class Language:
 LANGUAGES: Mapping[str, Language] = {
     "python": Language(
         literal=repr,
+        concurrent="import asyncio",
         assigns="{name} = {expression}",
         catches="try:\n    {name} = {expression}\nexcept Exception:\n    {name} = {otherwise}",
         replaces="{name} = {expression}\nif {failed}:\n    {name} = {otherwise}",
@@ -38,6 +40,7 @@ LANGUAGES: Mapping[str, Language] = {
     ),
     "javascript": Language(
         literal=json.dumps,
+        concurrent="",
         assigns="var {name} = {expression};",
         catches="var {name}; try {{name} = {expression};} catch (error) {{name} = {otherwise};}",
         replaces="var {name} = {expression}; if ({failed}) {{name} = {otherwise};}",
@@ -64,6 +67,9 @@ class ProgramWriter:
 
     def call(self, server: str, tool: str, **arguments: object) -> str:
         """The expression that calls a tool."""
+        return self._call(self._program.call, server, tool, arguments)
+
+    def _call(self, template: str, server: str, tool: str, arguments: Mapping[str, object]) -> str:
         literal = self._language.literal
         places = {
             "name": self._route.shown(server, tool),
@@ -72,7 +78,20 @@ class ProgramWriter:
             "arguments": literal(arguments),
             "keywords": ", ".join(f"{key}={literal(value)}" for key, value in arguments.items()),
         }
-        return str(fill(self._program.call, places))
+        return str(fill(template, places))
+
+    @property
+    def can_call_together(self) -> bool:
+        """Whether a program can make calls at the same time."""
+        return bool(self._program.together)
+
+    def together(self, name: str, server: str, tool: str, each: Sequence[Mapping[str, object]]) -> str:
+        """The lines that call a tool with each of these arguments at the same time, and put the list of the
+        values into a variable."""
+        template = self._program.each or self._program.call
+        calls = ", ".join(self._call(template, server, tool, arguments) for arguments in each)
+        values = str(fill(self._program.together, {"calls": calls}))
+        return self.program(self._language.concurrent, self.assigned(name, values))
 
     def value(self, expression: str) -> str:
         """The expression of the data in the value of a call."""

@@ -43,6 +43,8 @@ _PLACES: Mapping[str, frozenset[str]] = {
     "tools.program.call": frozenset({"name", "server", "tool", "arguments", "keywords"}),
     "tools.program.value": frozenset({"value"}),
     "tools.program.failed": frozenset({"value"}),
+    "tools.program.together": frozenset({"calls"}),
+    "tools.program.each": frozenset({"name", "server", "tool", "arguments", "keywords"}),
     "tools.program.returns": frozenset({"value"}),
     "tools.program": frozenset({"code"}),
     "tools.refresh": frozenset(),
@@ -183,7 +185,7 @@ def _program_mistakes(program: Program) -> Iterable[Mistake]:
     yield from _misplaced("tools.program.tool", program.tool)
     if "code" not in places_in(as_json(program.arguments)):
         yield "tools.program.arguments", "the place {code} is missing", "put it where the program goes"
-    for key in ("call", "value", "failed", "returns"):
+    for key in ("call", "value", "failed", "together", "each", "returns"):
         yield from _misplaced(f"tools.program.{key}", getattr(program, key))
     if not {"name", "tool"} & set(places_in(program.call)):
         yield "tools.program.call", "the place {name} is missing", "put it where the name of the tool goes"
@@ -192,6 +194,10 @@ def _program_mistakes(program: Program) -> Iterable[Mistake]:
     for key in ("value", "returns"):
         if "value" not in places_in(getattr(program, key)):
             yield f"tools.program.{key}", "the place {value} is missing", "put it where the expression goes"
+    if program.together and "calls" not in places_in(program.together):
+        yield "tools.program.together", "the place {calls} is missing", "put it where the calls go"
+    if program.each and not program.together:
+        yield "tools.program.together", "it is missing beside each", "say how several calls are made"
     if program.resume is not None:
         yield from _template_mistakes("tools.program.resume.arguments", program.resume.arguments)
         yield from _misplaced("tools.program.resume.tool", program.resume.tool)

@@ -21,6 +21,7 @@ from mcpzip_conformance.stage import Stage
 
 TOOLS = SPEC_2025 + "/server/tools"
 CAUGHT = "https://github.com/PrefectHQ/fastmcp/issues/4702"
+BATCHES = "https://github.com/smart-mcp-proxy/mcpproxy-go/blob/main/docs/code_execution/overview.md"
 UNANNOTATED = "https://github.com/truefoundry/trueforge/issues/318"
 CANCELLATION = SPEC_2025 + "/basic/utilities/cancellation#behavior-requirements"
 DURABLE = "https://developers.cloudflare.com/agents/tools/codemode/how-it-works/"
@@ -91,6 +92,27 @@ def _broken() -> Server:
     failing = tool("fail", READS, text=f"tray 2 is empty ({TOKEN})", isError=True)
     refusing = tool("refuse", READS, error={"code": -32050, "message": f"out of paper ({TOKEN})"})
     return server(tools=[failing, refusing, tool("work", READS, text=TOKEN)])
+
+
+@check("programs.side-by-side", MAY, BATCHES, needs=NEEDS)
+async def side_by_side(stage: Stage) -> None:
+    """Twenty calls that a program makes at the same time are open at the same time, a few at least, and their
+    values come in the order of the calls."""
+    wait = tool("wait", READS, text="value-{n}.", fill=True, hold=True)
+    player = await stage.through(server(tools=[wait]))
+    writer = _writer(player)
+    if not writer.can_call_together:
+        raise NotPlayableError("Its file says of no way to make calls at the same time.")
+    each = [{"n": number} for number in range(20)]
+    code = writer.program(writer.together("x", SHOP, "wait", each), writer.returned("x"))
+    number = player.send("tools/call", player.route.program(code))
+    several = "Its calls are made one after another."
+    await saw(stage.record(SHOP), lambda seen: len(seen.events("held")) > 1, several, stage.patience)
+    stage.release(SHOP, "wait")
+    said = _all(await player.whole(await player.client.reply(number)))
+    found = [said.find(f"value-{n}.") for n in range(20)]
+    expect(-1 not in found and found == sorted(found), f"The values don't come in order: {said[:300]!r}.")
+    expect(_count(stage, "wait") == 20, f"{_count(stage, 'wait')} calls were made.")
 
 
 @check("programs.error-caught", SHOULD, CAUGHT, needs=NEEDS)

@@ -38,6 +38,8 @@ call = "call_tool('{server}', '{tool}', {arguments})"
 value = "JSON.parse({value}.result.content[0].text)"
 failed = "!{value}.ok"
 returns = "({value})"
+each = "{server: '{server}', tool: '{tool}', args: {arguments}}"
+together = "call_tools([{calls}])"
 """
 RESUME = """
 [tools.program.resume]
@@ -63,6 +65,10 @@ def test_a_tool_is_a_function_with_its_arguments_by_name(tmp_path: Path) -> None
     assert call == "shop__pay(id=7, note='it\\'s \"{so}\"', paid=True, by=None)"
     assert writer.program(writer.assigned("x", call), writer.returned("x")) == f"x = {call}\nreturn x"
     assert writer.value("x") == "x"
+    assert not writer.can_call_together
+    gather = ProgramWriter(route_of(tmp_path, NAMED + 'together = "await asyncio.gather({calls})"'))
+    together = gather.together("x", "shop", "pay", [{"n": 1}, {"n": 2}])
+    assert together == "import asyncio\nx = await asyncio.gather(shop__pay(n=1), shop__pay(n=2))"
 
 
 def test_a_tool_is_called_by_a_function(tmp_path: Path) -> None:
@@ -80,6 +86,10 @@ def test_a_call_has_an_envelope_that_says_whether_it_failed(tmp_path: Path) -> N
     caught = writer.caught("x", "f()", "no")
     assert caught == 'var x = f(); if (!x.ok) {x = "no";}'
     assert writer.returned("x") == "(x)"
+    assert writer.can_call_together
+    together = writer.together("x", "shop", "pay", [{"n": 1}, {"n": 2}])
+    calls = ", ".join(f"{{server: 'shop', tool: 'pay', args: {{\"n\": {n}}}}}" for n in (1, 2))
+    assert together.strip() == f"var x = call_tools([{calls}]);"
 
 
 def test_a_language_catches_errors_and_fails() -> None:
@@ -127,6 +137,8 @@ def test_the_params_that_run_and_resume_a_program(tmp_path: Path) -> None:
         ("(p[0-9]+)", "p[0-9]+", "tools.program.resume.handle: the expression has 0 groups;"),
         ('"{handle}"', '"{run}"', "tools.program.resume.arguments: there is no place {run} here;"),
         ("language", "returns = '1'\nlanguage", "tools.program.returns: the place {value} is missing;"),
+        ("language", "together = '[]'\nlanguage", "tools.program.together: the place {calls} is missing;"),
+        ("language", "each = '{name}'\nlanguage", "tools.program.together: it is missing beside each;"),
         (
             "language",
             "languages = 1\nlanguage",

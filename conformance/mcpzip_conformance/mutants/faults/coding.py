@@ -1,7 +1,9 @@
 """Faults of programs that call tools."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
 from typing import cast
 
 from mcpzip.wire import Request
@@ -139,6 +141,18 @@ class ForgetsVariables(Coder):
         return await super().value_of(code, call_tool)
 
 
+class OneAfterAnother(Coder):
+    """Makes one call at a time."""
+
+    async def whole_result(self, run: Run, servers: Servers, server: str, params: bytes) -> bytes:
+        async with self.turn:
+            return await super().whole_result(run, servers, server, params)
+
+    @cached_property
+    def turn(self) -> asyncio.Lock:
+        return asyncio.Lock()
+
+
 class IgnoresCancellation(Coder):
     """A program goes on whose request was cancelled."""
 
@@ -193,6 +207,12 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "forgets-variables": Fault(
         "forgets the variables of a program", "programs.continued", Parts(code=ForgetsVariables), "code"
+    ),
+    "one-after-another": Fault(
+        "makes the calls of a program one by one",
+        "programs.side-by-side",
+        Parts(code=OneAfterAnother),
+        "code",
     ),
     "goes-on-cancelled": Fault(
         "goes on with a cancelled program", "programs.cancelled", Parts(code=IgnoresCancellation), "code"
