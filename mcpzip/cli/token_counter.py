@@ -22,7 +22,7 @@ def token_counter() -> tuple[Counter, str]:
             encoding = bpe_openai.get_encoding(_ENCODING)
     except ImportError:
         return estimate, "tokens (estimated)"
-    return lambda text: len(encoding.encode(text)), f"tokens ({_ENCODING})"
+    return lambda text: len(encoding.encode_ordinary(text)), f"tokens ({_ENCODING})"
 
 
 _READ = ("name", "description", "inputSchema")
