@@ -215,6 +215,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def traces(session: nox.Session) -> None:
+    """What keeping large results saves, on public traces: `nox -s traces -- FOLDER…` (docs/context.md)."""
+    install(session)
+    session.run("python", "-m", "bench.traces", *session.posargs)
+
+
+@nox.session
 def performance(session: nox.Session) -> None:
     """Writes docs/performance.md and its plots from docs/performance.json, or from the file that is given."""
     install(session)
