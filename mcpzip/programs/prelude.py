@@ -27,9 +27,9 @@ def mcpzip_plain(value):
     return str(value)
 def {VALUE}(value):
     try:
-        return mcpzip_json.dumps(value)
+        return mcpzip_json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
-        return mcpzip_json.dumps(mcpzip_plain(value))
+        return mcpzip_json.dumps(mcpzip_plain(value), ensure_ascii=False)
 """
 _CALL = f"""\
 def {CALL}(name, arguments=None):

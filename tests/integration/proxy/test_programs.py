@@ -45,6 +45,14 @@ async def test_only_what_it_ends_with_is_shown(tmp_path: Path) -> None:
         assert text_of(await run_code(wire, "x = 1")).startswith("The program ended without a value.")
 
 
+async def test_a_value_is_shown_in_its_own_letters(tmp_path: Path) -> None:
+    """A text in Chinese was shown as escapes, in two to three times the tokens."""
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy()
+        result = await run_code(wire, "{'text': '开卷 é 🙂'}")
+        assert result["content"][0]["text"] == '{"text": "开卷 é 🙂"}'
+
+
 async def test_variables_stay_also_after_an_error(tmp_path: Path) -> None:
     async with bridged(tmp_path, **META) as bridge:
         wire, other = await bridge.legacy(), await bridge.legacy()
