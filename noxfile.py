@@ -216,7 +216,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def traces(session: nox.Session) -> None:
-    """What keeping large results saves, on public traces: `nox -s traces -- FOLDER…` (docs/context.md)."""
+    """What kept results save on public traces: `nox -s traces -- FOLDER…`; `--programs` (docs/context.md)."""
     install(session)
     session.run("python", "-m", "bench.traces", *session.posargs)
 

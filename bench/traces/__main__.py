@@ -1,6 +1,7 @@
 """Replays public traces of agents: what keeping large results saves, and what it costs.
 
     python -m bench.traces FOLDER… [--again] [--json FILE]
+    python -m bench.traces FOLDER… --programs [--json FILE]
 
 A FOLDER is a checkout of a collection of traces: Toolathlon (trajs/), MCPMark (messages.json) or LiveMCPBench
 (baseline/output/). It prints Markdown; docs/context.md says where the traces are, what is assumed, and what
@@ -8,13 +9,17 @@ was found. No model is called and nothing is sent.
 """
 
 import argparse
+import asyncio
 import sys
 from pathlib import Path
 
+from bench.traces.program_report import programs_json, programs_page
+from bench.traces.programs import replace_all
 from bench.traces.readers import FORMATS, UnreadableTraceError, format_of
 from bench.traces.replay import play_folder
 from bench.traces.report import as_json, page
 from mcpzip.cli.token_counter import token_counter
+from mcpzip.model.errors import McpzipError
 from mcpzip.system.files import write_atomic
 
 
@@ -30,6 +35,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--again", action="store_true", help="what the model was given before counts as read again, if quoted"
     )
+    parser.add_argument(
+        "--programs", action="store_true", help="measure programs in place of some series of calls instead"
+    )
     options = parser.parse_args(arguments)
     forms = []
     for folder in options.folders:
@@ -38,15 +46,19 @@ def main(arguments: list[str] | None = None) -> None:
             parser.error(f"{folder} has no traces of a known format ({known})")
         forms.append(form)
     count, unit = token_counter()
-    corpora = []
+    folders = list(zip(options.folders, forms, strict=True))
     try:
-        for folder, form in zip(options.folders, forms, strict=True):
-            corpora.append(play_folder(folder, form, count, _note, options.again))
-    except UnreadableTraceError as error:
+        if options.programs:
+            found, missing = asyncio.run(replace_all(folders, count, _note))
+            shown, written = programs_page(found, missing, unit), programs_json(found, missing, unit)
+        else:
+            corpora = [play_folder(folder, form, count, _note, options.again) for folder, form in folders]
+            shown, written = page(corpora, unit), as_json(corpora, unit)
+    except (UnreadableTraceError, McpzipError) as error:
         parser.error(str(error))
-    print(page(corpora, unit))
+    print(shown)
     if options.json:
-        write_atomic(str(options.json), as_json(corpora, unit), 0o644)
+        write_atomic(str(options.json), written, 0o644)
 
 
 def _note(text: str) -> None:

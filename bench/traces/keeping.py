@@ -55,10 +55,14 @@ def text_shown(raw: bytes) -> str:
 
 
 class Candidate:
-    """A result that may be kept, and what is computed of it once for all limits. tokens: of all of it."""
+    """A result that may be kept, and what is computed of it once for all limits. tokens: of all of it. seen:
+    what the agent is sent instead of it, if that is not its beginning.
+    """
 
-    def __init__(self, reading: Reading, count: Count) -> None:
+    def __init__(self, reading: Reading, count: Count, seen: str | None = None) -> None:
         self.reading, self._count = reading, count
+        if seen is not None:
+            self.beginning = seen
         self.tokens = count(text_shown(reading.result.raw))
         self._exceeds: dict[int, bool] = {}
 

@@ -26,7 +26,13 @@ MESSAGES = 20_000
 """Messages of a trace, and traces of a file."""
 DEPTH = 3
 """Results around a result."""
-_TEXT = re.compile(r"""TextContent\(type='text', text=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
+_TEXT = re.compile(r"""TextContent\(type='text', text=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")""", re.DOTALL)
+_CUT_TEXT = re.compile(r"""TextContent\(type='text', text=(['"])((?:[^\\]|\\.)*+)""", re.DOTALL)
+_CUT_JSON = re.compile(
+    r'''\{(?:\s*"_?meta":\s*null,)?\s*(?:"content":\s*\[\s*\{\s*)?"type":\s*"text",\s*"text":\s*"'''
+    r"""((?:[^"\\\x00-\x1f]|\\(?:u[0-9a-fA-F]{4}|[^u]))*+)([^"]*+)\Z"""
+)
+"""The same, where a harness has cut the end off: a text that doesn't end, and what was put there instead."""
 _CONTENT = re.compile(r"meta=\S+ content=\[")
 _KINDS = ("text", "image", "audio", "resource", "resource_link")
 
@@ -162,6 +168,8 @@ def _unwrapped(recorded: str, depth: int) -> dict[str, Any] | None:
     blocks = result["content"]
     # A result inside the only text of another: the outer one is that of a router, or of the harness.
     if len(blocks) == 1 and blocks[0].get("type") == "text":
+        if _CUT_JSON.match(blocks[0]["text"]):
+            return _unwrapped(blocks[0]["text"], depth - 1)
         inner = _decoded(blocks[0]["text"])
         if isinstance(inner, dict) and "isError" in inner and _are_blocks(inner.get("content")):
             return _unwrapped(blocks[0]["text"], depth - 1)
@@ -169,6 +177,8 @@ def _unwrapped(recorded: str, depth: int) -> dict[str, Any] | None:
 
 
 def _as_json(recorded: str) -> dict[str, Any] | None:
+    if (cut := _CUT_JSON.match(recorded)) is not None:
+        return {"content": [{"type": "text", "text": f"{_decoded_string(cut[1])}{cut[2]}"}]}
     value = _decoded(recorded)
     if isinstance(value, dict) and _are_blocks([value]):
         return {"content": [value]}
@@ -187,6 +197,11 @@ def _as_python(recorded: str) -> dict[str, Any] | None:
     if not _CONTENT.match(recorded):
         return None
     texts = [str(ast.literal_eval(found[1])) for found in _TEXT.finditer(recorded)]
+    if not texts and (cut := _CUT_TEXT.search(recorded)) is not None:
+        try:
+            texts = [str(ast.literal_eval(f"{cut[1]}{cut[2]}{cut[1]}"))]
+        except SyntaxError:  # the end is inside an escape
+            return None
     if not texts:
         return None
     blocks = [{"type": "text", "text": text} for text in texts]
@@ -205,6 +220,14 @@ def _are_blocks(value: Any) -> bool:
             for each in value
         )
     )
+
+
+def _decoded_string(inner: str) -> str:
+    """Of the inside of a JSON string."""
+    try:
+        return str(msgspec.json.decode(f'"{inner}"'))
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return inner
 
 
 def _decoded(text: str) -> Any:

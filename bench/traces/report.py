@@ -96,7 +96,7 @@ def _kept_rows(limit: int) -> Iterator[Row]:
 
     def changes(*quantities: str) -> Callable[[Corpus], str]:
         return lambda c: " / ".join(
-            _change(getattr(c.total(kept), each), getattr(c.total(_direct), each)) for each in quantities
+            change(getattr(c.total(kept), each), getattr(c.total(_direct), each)) for each in quantities
         )
 
     yield f"**keep {limit:,}**: input", lambda c: f"**{changes('input')(c)}**"
@@ -118,7 +118,7 @@ def _losing_table(corpora: Sequence[Corpus]) -> str:
                 return "none"
             touched = sum(each.kept[limit].kept > 0 for each in corpus.played)
             first = lost[0]
-            worst = _change(first.kept[limit].input, first.direct.input)
+            worst = change(first.kept[limit].input, first.direct.input)
             return f"{len(lost)} of {touched}; worst {worst}"
 
         rows.append((f"keep {limit:,}", cell))
@@ -130,7 +130,7 @@ def _worst(corpus: Corpus) -> Iterator[str]:
         if not (lost := losing(corpus, limit)):
             continue
         rows = [
-            [_short(each.name), _change(each.kept[limit].input, each.direct.input), why(each.kept[limit])]
+            [_short(each.name), change(each.kept[limit].input, each.direct.input), why(each.kept[limit])]
             for each in lost[:WORST]
         ]
         head = ("trace", "input", "why")
@@ -160,10 +160,11 @@ def _long(corpus: Corpus, chosen: Callable[[Played], Cost]) -> str:
 
 def _fetched(corpus: Corpus, limit: int, share: float) -> str:
     cost = corpus.total(lambda played: played.fetched[limit, share])
-    return _change(cost.input, corpus.total(_direct).input)
+    return change(cost.input, corpus.total(_direct).input)
 
 
-def _change(to: float, of: float) -> str:
+def change(to: float, of: float) -> str:
+    """The change in percent, for people."""
     if to == of:
         return "0"
     percent = 100 * (to / of - 1) if of else 0.0

@@ -162,3 +162,28 @@ def test_json_of_the_server_stays_its_text() -> None:
     """Data that only looks like a result stays data."""
     data = json.dumps({"content": [{"type": "text", "text": "of a page"}]})
     assert json.loads(result_of(json.dumps(block(data)))) == {"content": [block(data)]}
+
+
+def test_what_a_harness_cut_is_read_as_far_as_it_goes() -> None:
+    text = 'a "row",\nand another – ü'
+    note = "\n\n(The output is too long)"
+    whole = json.dumps({"type": "text", "text": text + "z" * 100}, ensure_ascii=False)
+    cut = whole[: whole.index("zzz") + 3]
+    assert json.loads(result_of(cut + " ..." + note))["content"][0]["text"] == f"{text}zzz ...{note}"
+    inner = json.dumps({"content": [{"type": "text", "text": text + "z" * 100}], "isError": False}, indent=2)
+    written = f"meta=None content=[TextContent(type='text', text={inner!r}, annotations=None)] isError=False"
+    cut = written[: written.index("zzz") + 3]
+    assert json.loads(result_of(cut))["content"] == [{"type": "text", "text": f"{text}zzz"}]
+
+
+@pytest.mark.parametrize("end", range(60, 110))
+def test_a_cut_inside_an_escape_is_no_error(end: int) -> None:
+    inner = json.dumps({"content": [{"type": "text", "text": 'ü"\n' * 30}], "isError": False})
+    written = f"meta=None content=[TextContent(type='text', text={inner!r}, annotations=None)] isError=False"
+    assert b'"text"' in result_of(written[:end])
+
+
+def test_a_long_text_takes_no_time_that_grows_faster_than_it() -> None:
+    """A block of 100 kB took a minute: its end was looked for from each character."""
+    text = 'a "row" and more;\n' * 200_000
+    assert json.loads(result_of(json.dumps(block(text)))) == {"content": [block(text)]}
