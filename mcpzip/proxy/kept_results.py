@@ -91,6 +91,9 @@ class Results:
         sent = await run_in_worker(
             lambda: reply(result, document, tokens, kept.handle, uri, runner), "result"
         )
+        if sent.tokens >= tokens and self._store is not None:
+            self._store.remove(kept.handle)
+            return result  # with a low limit: its beginning would be longer
         self._statistics.count_kept(entry.name, tokens - sent.tokens)
         return sent.result
 

@@ -123,6 +123,10 @@ class KeptResults:
         self._entries.move_to_end(handle)
         return entry.kept
 
+    def remove(self, handle: str) -> None:
+        """Forgets the result with this handle."""
+        self._entries.pop(handle, None)
+
     def numbered(self, owner: Hashable, name: str) -> Kept | None:
         """The result of ``owner`` whose handle begins with ``name``, such as ``r3``; None if there is none,
         and for the owner None.

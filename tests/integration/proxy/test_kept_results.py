@@ -133,6 +133,14 @@ async def test_another_client_does_not_know_the_handle(fake_mcp: Fake, tmp_path:
         assert json.loads(await asked(proxy, mine, handle))["isError"]
 
 
+async def test_what_is_no_longer_than_its_beginning_is_sent_whole(fake_mcp: Fake, tmp_path: Path) -> None:
+    text = "\n".join(WORDS.split("\n")[:95])
+    shop = fake_mcp(name="shop", tools=[{"name": "log", "result": {"text": text}}])
+    async with proxy_of(tmp_path, shop, results=500) as proxy:
+        assert text_of(json.loads(await asked(proxy, Client(Era.LEGACY), "shop__log"))) == text
+        assert proxy.statistics.kept == {}
+
+
 def test_a_kept_result_is_an_argument_of_the_next_call(fake_mcp: Fake, tmp_path: Path) -> None:
     shop = fake_mcp(name="shop", tools=TOOLS)
     with serving(tmp_path, shop) as client:

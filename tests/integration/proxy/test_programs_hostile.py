@@ -72,11 +72,10 @@ async def test_values_that_are_odd_are_shown_all_the_same(tmp_path: Path) -> Non
 async def test_odd_sleeps(tmp_path: Path) -> None:
     async with bridged(tmp_path, **META) as bridge:
         wire = await bridge.legacy()
-        assert (
-            await value(wire, "import time\nfor n in (0, 0.01):\n    time.sleep(n)\n5") == 5
-        )
+        assert await value(wire, "import time\nfor n in (0, 0.01):\n    time.sleep(n)\n5") == 5
         for n in ("10**400", "float('inf')"):
-            code = f"import time\ntry:\n    time.sleep({n})\nexcept (TimeoutError, OverflowError):\n    late = 6\nlate"
+            sleep = f"import time\ntry:\n    time.sleep({n})\n"
+            code = f"{sleep}except (TimeoutError, OverflowError):\n    late = 6\nlate"
             answer = await wire.call({"code": code, "timeout": 0.2}, "run_code")
             assert text_of(answer["result"]).startswith("6\n")
 
