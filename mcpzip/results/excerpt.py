@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from mcpzip.model.tokens import estimate
-from mcpzip.results.slices import UnreadableError, elements, kind_of, members
+from mcpzip.results.slices import UnreadableError, count_elements, elements, kind_of, members
 from mcpzip.wire import quote, unquote
 
 LETTERS = 3
@@ -64,7 +64,11 @@ def _elements(value: bytes, room: list[int], depth: int) -> bytes:
             found.append(_abbreviated(element, room, depth - 1))
             if room[0] <= 0:
                 break
-    if more := _count(rest):
+        else:
+            return b"[%b]" % b",".join(found)
+    number = count_elements(value)
+    if number is None or number > len(found):
+        more = "many" if number is None else f"{number - len(found):,}"
         found.append(_took(quote(f"… {more} more"), room))
     return b"[%b]" % b",".join(found)
 

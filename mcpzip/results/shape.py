@@ -7,13 +7,19 @@ import re
 from collections.abc import Iterable
 from itertools import islice
 
-from mcpzip.results.slices import UnreadableError, elements, kind_of, members
+from mcpzip.results.slices import (
+    COUNTED_ONE_BY_ONE,
+    UnreadableError,
+    count_elements,
+    elements,
+    kind_of,
+    members,
+)
 
 _DEPTH = 4
 _KEYS = 24
 _SAMPLE = 20
 """Elements of an array whose shape is looked at."""
-_COUNTED = 100_000
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,60}")
 _TYPES = {"string": "str", "boolean": "bool", "null": "null", "object": "{…}", "array": "[…]"}
 
@@ -31,8 +37,11 @@ def shape(value: bytes) -> str:
 
 def count(value: bytes) -> str:
     """How many elements an array has, for people."""
-    number = sum(1 for _ in islice(_elements(value), _COUNTED + 1))
-    return f"{number:,}" if number <= _COUNTED else f"more than {_COUNTED:,}"
+    try:
+        number = count_elements(value)
+    except UnreadableError:
+        return "many"
+    return f"more than {COUNTED_ONE_BY_ONE:,}" if number is None else f"{number:,}"
 
 
 def _shape(value: bytes, depth: int) -> str:

@@ -5,6 +5,7 @@ text of many values takes no more memory than what is asked for.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -13,6 +14,12 @@ from mcpzip.wire.json_object import may_hold_surrogates, unquote, without_surrog
 
 MEMBERS = 100_000
 """Members of an object that are looked at."""
+
+
+COUNTED, COUNTED_ONE_BY_ONE = 1_000_000, 100_000
+"""Elements of an array that are counted at once, which takes about 80 bytes of memory for each; and one by
+one, if it may have more.
+"""
 
 
 class UnreadableError(ValueError):
@@ -26,13 +33,41 @@ def kind_of(value: bytes) -> str:
     return names.get(first, "number")
 
 
+_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
+
+
 def elements(value: bytes) -> Iterator[bytes]:
     """Yields the elements of an array. Raises UnreadableError where it stops being one."""
+    done = 0
     try:
-        for start, end in element_offsets(_readable(value)):
-            yield value[start:end]
+        try:
+            for start, end in element_offsets(value):
+                yield value[start:end]
+                done += 1
+        except msgspec.DecodeError:
+            if not may_hold_surrogates(value):  # not looked for before: often only the first are wanted
+                raise
+            for start, end in islice(element_offsets(without_surrogates(value)), done, None):
+                yield value[start:end]
     except (msgspec.DecodeError, RecursionError) as error:
         raise UnreadableError(str(error)) from error
+
+
+def count_elements(value: bytes) -> int | None:
+    """How many elements an array has; None for more than `COUNTED_ONE_BY_ONE`, if there may be more than
+    `COUNTED`. Raises UnreadableError.
+    """
+    if value.count(b",") < COUNTED:
+        try:
+            return len(_ELEMENTS.decode(value))
+        except (msgspec.DecodeError, RecursionError):
+            pass  # it may have surrogates
+        try:
+            return len(_ELEMENTS.decode(_readable(value)))
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise UnreadableError(str(error)) from error
+    number = sum(1 for _ in islice(elements(value), COUNTED_ONE_BY_ONE + 1))
+    return number if number <= COUNTED_ONE_BY_ONE else None
 
 
 def members(value: bytes) -> Iterator[tuple[str, bytes]]:

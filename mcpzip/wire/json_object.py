@@ -233,7 +233,8 @@ def _may_be_many(raw: bytes) -> bool:
 
 
 def may_hold_surrogates(raw: bytes) -> bool:
-    return b"\\ud" in raw or b"\\uD" in raw
+    """Whether ``raw`` (JSON text) may have an escape of a surrogate."""
+    return b"\\u" in raw and (b"\\ud" in raw or b"\\uD" in raw)
 
 
 def without_surrogates(raw: bytes) -> bytes:
