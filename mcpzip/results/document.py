@@ -15,7 +15,7 @@ from mcpzip.wire import NotAnObject, quote, split_object, unquote
 WRAPPER = "result"
 BLOCKS = 10_000
 """Blocks of a result that are read."""
-_PIECE = 16_384
+_PIECE = 4_096
 """Characters whose tokens are estimated at a time."""
 
 
@@ -77,13 +77,8 @@ def at_path(document: Document, path: str) -> tuple[Selection, str]:
 
 def text_of(block: bytes) -> str | None:
     """The text of a block of type ``text``, or of an embedded resource that is text; None for any other."""
-    fields = split_object(block)
-    kind = fields.get("type")
-    if kind == b'"resource"':
-        fields = split_object(fields.get("resource", b"{}"))
-    elif kind != b'"text"':
-        return None
-    return unquote(fields["text"]) if "text" in fields else None
+    raw = _raw_text(block)
+    return None if raw is None else unquote(raw)
 
 
 def exceeds(document: Document, tokens: int) -> bool:
@@ -109,13 +104,26 @@ def shown(document: Document) -> str:
 
 def other_blocks(document: Document) -> Iterator[bytes]:
     """The blocks that are no text."""
-    return (block for block in document.blocks if text_of(block) is None)
+    return (block for block in document.blocks if _raw_text(block) is None)
+
+
+def _raw_text(block: bytes) -> bytes | None:
+    """`text_of` as JSON text."""
+    fields = split_object(block)
+    kind = fields.get("type")
+    if kind == b'"resource"':
+        fields = split_object(fields.get("resource", b"{}"))
+    elif kind != b'"text"':
+        return None
+    return fields.get("text")
 
 
 def _is_longer(text: str, tokens: int) -> bool:
     # A token has at least one byte of UTF-8, and a character at most four.
     if 4 * len(text) <= tokens:
         return False
+    if len(text) > 3 * _PIECE and size_in_tokens(text) > 2 * tokens:  # beyond doubt
+        return True
     total = 0
     for start in range(0, len(text), _PIECE):
         total += estimate(text[start : start + _PIECE])
