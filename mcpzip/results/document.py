@@ -15,6 +15,8 @@ from mcpzip.wire import NotAnObject, quote, split_object, unquote
 WRAPPER = "result"
 BLOCKS = 10_000
 """Blocks of a result that are read."""
+_BLOCKS_IN_VALUE = 100
+"""Blocks that ``structuredContent`` may have instead of a value."""
 _PIECE = 4_096
 """Characters whose tokens are estimated at a time."""
 
@@ -25,7 +27,7 @@ class Document(msgspec.Struct, frozen=True):
     b"" if it is only text: ``structuredContent`` unless that has far less than the text, else its only text
     if that is a JSON object or array, else an array of its texts if each is one. wrapper: the key of the
     object in which ``value``, or ``text``, is the only member, or "": the Python SDK wraps what is no object
-    as ``{"result": …}``.
+    as ``{"result": …}``, blocks of text too, whose texts count then.
     """
 
     fields: dict[str, bytes]
@@ -52,12 +54,14 @@ def read_result(result: bytes) -> Document:
         raise UnreadableError(str(error)) from error
     text, value = "\n".join(texts), fields.get("structuredContent", b"")
     if kind_of(value) not in ("object", "array") or 2 * len(value) < len(text):
-        values = [_json(text) for text in texts]
-        value = (values[0] if len(values) == 1 else b"[%b]" % b",".join(values)) if all(values) else b""
+        value = _value_of(texts)
     if (inner := _wrapped(value)) is None:
         return Document(fields, blocks, text, value)
     if kind_of(inner) == "string":
         return Document(fields, blocks, unquote(inner), b"", WRAPPER)
+    if (texts_of_blocks := _texts_of_blocks(inner)) is not None:
+        value = _value_of(texts_of_blocks)
+        return Document(fields, blocks, "\n".join(texts_of_blocks), value, WRAPPER)
     return Document(fields, blocks, text, inner, WRAPPER)
 
 
@@ -144,6 +148,35 @@ def _json(text: str) -> bytes:
     except (msgspec.DecodeError, UnreadableError, RecursionError):
         return b""
     return raw
+
+
+def _value_of(texts: list[str]) -> bytes:
+    """Their value as JSON: of one, or an array of all; b"" if one is no object or array."""
+    values = [_json(text) for text in texts]
+    if not all(values):
+        return b""
+    return values[0] if len(values) == 1 else b"[%b]" % b",".join(values)
+
+
+def _texts_of_blocks(value: bytes) -> list[str] | None:
+    """The texts of ``value`` if it is an array of blocks of type ``text`` which say nothing else: what the
+    Python SDK makes of a function that returns blocks; else None.
+    """
+    if kind_of(value) != "array" or b'"text"' not in value:
+        return None
+    found: list[str] = []
+    try:
+        for element in islice(elements(value), _BLOCKS_IN_VALUE + 1):
+            block = split_object(element) if kind_of(element) == "object" else {}
+            kind, raw = block.pop("type", b""), block.pop("text", b"")
+            if kind != b'"text"' or kind_of(raw) != "string" or set(block.values()) - {b"null"}:
+                return None
+            if len(found) == _BLOCKS_IN_VALUE:
+                return None
+            found.append(unquote(raw))
+    except (NotAnObject, ValueError, RecursionError):
+        return None
+    return found or None
 
 
 def _wrapped(value: bytes) -> bytes | None:

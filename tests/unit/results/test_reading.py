@@ -126,6 +126,18 @@ def test_what_the_sdk_wraps_is_read_with_its_key_and_without() -> None:
     assert part(words, lines="2").text == part(words, path="result", lines="2").text == "b"
 
 
+def test_blocks_that_the_sdk_wraps_are_read_as_their_texts() -> None:
+    block = {"type": "text", "text": '{"rows": [1, 2]}', "annotations": None, "_meta": None}
+    assert part(text(structuredContent={"result": [block]}), path="rows[1]") == ("2", "")
+    many = [{"type": "text", "text": "[1]"}, {"type": "text", "text": '{"a": 3}'}]
+    assert part(text(structuredContent={"result": many}), path="[1].a") == ("3", "")
+    words = text("a\nb", structuredContent={"result": [{"type": "text", "text": "a\nb"}]})
+    assert part(words, lines="2").text == "b"
+    for more in ({"id": 5}, {"annotations": {"audience": []}}):  # then it is data
+        data = [{"type": "text", "text": "x", **more}]
+        assert part(text(structuredContent={"result": data}), path="[0].text") == ("x", "")
+
+
 def test_more_pieces_than_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "KEPT_PIECES", 99)
     with pytest.raises(InvalidArgumentsError, match="more than 99 lines"):
