@@ -316,6 +316,8 @@ PROGRAM_SECONDS = 5.0
 """Seconds that a program computes, without those in which it waits for tools. It is ended then."""
 PROGRAM_MEMORY = 64 * MiB
 """Memory of a program. It is ended when it needs more."""
+PROGRAM_VALUE = 8 * MiB
+"""Bytes of a tool's result that a program gets. A larger one is kept, and an error in the program."""
 PROGRAM_CALLS = 100
 """Calls of tools that one program makes. A further call fails in the program."""
 PROGRAM_CALLS_AT_ONCE = 8
@@ -330,8 +332,13 @@ PROGRAMS = 8
 """Programs that run at the same time, those that wait for a call included. Further ones wait."""
 PROGRAMS_OF_CLIENT = 16
 """Paused programs of one client. That which was paused longest ago is ended."""
+PROGRAMS_OF_CLIENT_SIZE = 128 * MiB
+"""The paused programs of one client, with the results that they wait with. Those that were paused longest ago
+are ended."""
 PROGRAMS_PAUSED = 256
 """Paused programs of all clients. That which was paused longest ago is ended."""
+PROGRAMS_PAUSED_SIZE = 256 * MiB
+"""The paused programs of all clients. Those that were paused longest ago are ended."""
 
 # --- servers that are started -------------------------------------------------------------------------------
 

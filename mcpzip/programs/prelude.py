@@ -56,4 +56,4 @@ def prelude(tools: Iterable[str], *, is_first: bool) -> str:
 
 def binding(name: str) -> str:
     """The program that gives the variable ``name`` the value of the input `KEPT`."""
-    return f"{name} = mcpzip_json.loads({KEPT})"
+    return f"{name} = mcpzip_json.loads({KEPT})\n{KEPT} = None"

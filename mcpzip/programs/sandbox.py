@@ -14,13 +14,14 @@ The rules:
 
 import asyncio
 import importlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 import msgspec
 
 from mcpzip.model import limits
-from mcpzip.model.errors import InvalidArgumentsError
+from mcpzip.model.errors import InvalidArgumentsError, OverloadedError
 from mcpzip.programs.prelude import KEPT, LATER, NOW, binding, prelude
 from mcpzip.system.threads import in_thread
 
@@ -29,6 +30,10 @@ GRACE = 1.0
 """Seconds that a program has to end in order when its time is over, and a worker to answer."""
 LONGEST_SLEEP = 86_400.0
 """Seconds. The time for the program is over before that."""
+ERROR = 4_000
+"""Characters of the error with which a program ends."""
+LARGE = 256 * 1024
+"""Characters of a kept result from which on it isn't among the variables: the next program reads it again."""
 _CHECKED = "mcpzip_checked"
 """What the checked form of a program reads first, so that nothing of it runs."""
 _SLEEPS = ("time.sleep", "asyncio.sleep")
@@ -77,6 +82,12 @@ class Outcome(msgspec.Struct):
     snapshot: bytes = b""
     settled: "dict[int, dict[str, Any]]" = {}
 
+    @property
+    def size(self) -> int:
+        """Bytes of what a paused program needs to go on."""
+        results = (len(each.get("return_value") or "") for each in self.settled.values())
+        return len(self.snapshot) + sum(results) + sum(len(each.arguments) for each in self.waiting)
+
 
 class Sandbox:
     """The workers. Everything runs on one event loop; a worker starts with the first program."""
@@ -85,6 +96,7 @@ class Sandbox:
         self._monty: Any = None
         self._pool: Any = None
         self._starting: asyncio.Lock | None = None
+        self._places = asyncio.Semaphore(limits.PROGRAMS)
 
     async def start(self) -> None:
         """Starts a worker, if there is none yet. Raises InvalidArgumentsError if that isn't installed."""
@@ -114,14 +126,16 @@ class Sandbox:
         if pool is not None:
             await pool.__aexit__(None, None, None)
 
-    async def problems(self, text: str, stubs: str) -> list[str]:
-        """What the type checker finds in a program, one line each, as it says it. Nothing of it runs."""
-        settings = {
-            "type_check": True,
-            "type_check_format": "concise",
-            "type_check_stubs": f"{stubs}{_CHECKED}: Any\n",
-        }
-        async with self._session(settings) as session:
+    async def problems(self, text: str, stubs: str, seconds: float) -> list[str]:
+        """What the type checker finds in a program, one line each, as it says it. Nothing of it runs.
+        seconds: that it may take until a worker is free. Raises OverloadedError.
+        """
+        async with self._session(
+            seconds,
+            type_check=True,
+            type_check_format="concise",
+            type_check_stubs=f"{stubs}{_CHECKED}: Any\n",
+        ) as session:
             try:
                 snapshot = await session.feed_start(f"{_CHECKED}\n{text}")
                 while isinstance(snapshot, self._monty.AsyncFunctionSnapshot):  # imports
@@ -143,22 +157,25 @@ class Sandbox:
     ) -> Outcome:
         """Runs a program in the form of `source.Program`. tools: the names in it that are tools, without
         those that ``state`` has. inputs: the values of variables, JSON texts by name. state: the variables of
-        before, b"" for none. seconds: that it may take in all.
+        before, b"" for none. seconds: that it may take in all, and as many until a worker is free. Raises
+        OverloadedError.
         """
         printed = _Printed()
-        async with self._session({}) as session:
+        async with self._session(seconds) as session:
             if state:
                 await session.load_session(state)
             if defined := prelude(tools, is_first=not state):
                 await session.feed_run(defined, skip_type_check=True)
             for name, value in inputs.items():
+                if len(value) > limits.PROGRAM_VALUE:
+                    text = f"{name} is too large for a program: execute_tool reads it in parts"
+                    return Outcome(error=text, state=state)
                 try:
                     await session.feed_run(binding(name), inputs={KEPT: value})
-                except self._monty.MontyRuntimeError as error:
-                    return Outcome(
-                        error=f"{name} can't be used here: {error.display('type-msg')}", state=state
-                    )
+                except self._monty.MontyError as error:
+                    return Outcome(error=f"{name} can't be used here: {_said(error)}", state=state)
             run = _Run(self._monty, session, host, printed, seconds)
+            run.large = [name for name, value in inputs.items() if len(value) > LARGE]
             return await run.drive(lambda: session.feed_start(form, print_callback=printed))
 
     async def resume(
@@ -166,20 +183,33 @@ class Sandbox:
     ) -> Outcome:
         """Goes on with a program that was paused. answered: the outcomes of calls that it waits for."""
         printed = _Printed()
-        async with self._session({}) as session:
+        async with self._session(None) as session:
             run = _Run(self._monty, session, host, printed, seconds)
             run.expect(paused, answered)
             return await run.drive(lambda: session.load_snapshot(paused.snapshot, print_callback=printed))
 
-    def _session(self, settings: Mapping[str, Any]) -> Any:
-        return self._pool.checkout(
-            limits={
-                "max_feed_duration_secs": limits.PROGRAM_SECONDS,
-                "max_memory": limits.PROGRAM_MEMORY,
-            },
-            os_policy={"sleep": "call_host"},
-            **settings,
-        )
+    @asynccontextmanager
+    async def _session(self, seconds: float | None, **settings: Any) -> AsyncIterator[Any]:
+        """A session in a worker. seconds: that it may take until one is free, None for any number. Raises
+        OverloadedError.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                await self._places.acquire()
+        except TimeoutError as error:
+            raise OverloadedError from error
+        try:
+            async with self._pool.checkout(
+                limits={
+                    "max_feed_duration_secs": limits.PROGRAM_SECONDS,
+                    "max_memory": limits.PROGRAM_MEMORY,
+                },
+                os_policy={"sleep": "call_host"},
+                **settings,
+            ) as session:
+                yield session
+        finally:
+            self._places.release()
 
 
 def succeeded(value: str) -> "dict[str, Any]":
@@ -225,6 +255,7 @@ class _Run:
         self._settled: dict[int, dict[str, Any]] = {}
         self._paused: dict[int, Request] = {}
         self._places = asyncio.Semaphore(limits.PROGRAM_CALLS_AT_ONCE)
+        self.large: list[str] = []
         self._until = asyncio.get_running_loop().time() + seconds
 
     def expect(self, paused: Outcome, answered: "dict[int, dict[str, Any]]") -> None:
@@ -355,9 +386,9 @@ class _Run:
 
     async def _failed(self, error: Any) -> Outcome:
         if not isinstance(error, self._monty.MontyRuntimeError | self._monty.MontySyntaxError):
-            return self._outcome(error=str(error))
+            return self._outcome(error=str(error)[:ERROR])
         inner = error.exception()
-        text = error.display("type-msg")
+        text = _said(error)
         # After such an end the sandbox doesn't vouch for the variables.
         is_lost = isinstance(inner, MemoryError) or text.startswith("TimeoutError: feed time limit")
         frames = error.traceback()
@@ -367,6 +398,8 @@ class _Run:
     async def _state(self) -> bytes | None:
         """The variables; None if they are too large, or can't be had."""
         try:
+            if self.large:
+                await self._session.feed_run("\n".join(f"{name} = None" for name in self.large))
             state: bytes = await self._session.dump()
         except self._monty.MontyError:
             return None
@@ -376,6 +409,12 @@ class _Run:
         self, value: str = "", error: str = "", lines: tuple[int, ...] = (), state: bytes | None = None
     ) -> Outcome:
         return Outcome(value, error, lines, self._printed.text, state)
+
+
+def _said(error: Any) -> str:
+    """The first `ERROR` characters of what an error of the sandbox says."""
+    text: str = error.display("type-msg") if hasattr(error, "display") else str(error)
+    return text[:ERROR]
 
 
 def _over() -> "dict[str, Any]":

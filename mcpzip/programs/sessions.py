@@ -24,13 +24,14 @@ PausedProgram = TypeVar("PausedProgram")
 
 class Variables(msgspec.Struct):
     """The variables of a client. state: the sandbox's own form. names: what they are called. tools: the names
-    of tools that are defined there. unsaid: what the next reply has to say of a program that ended without a
-    reply, "" for nothing.
+    of tools that are defined there. version: another one after each program. unsaid: what the next reply has
+    to say of a program that ended without a reply, "" for nothing.
     """
 
     state: bytes = b""
     names: frozenset[str] = frozenset()
     tools: frozenset[str] = frozenset()
+    version: int = 0
     unsaid: str = ""
     used: float = 0.0
 
@@ -38,6 +39,7 @@ class Variables(msgspec.Struct):
 class _Waiting(msgspec.Struct, Generic[PausedProgram]):
     owner: Hashable
     program: PausedProgram
+    size: int
     since: float
 
 
@@ -47,7 +49,7 @@ class Sessions(Generic[PausedProgram]):
     def __init__(self) -> None:
         self._variables: OrderedDict[Hashable, Variables] = OrderedDict()
         self._waiting: OrderedDict[str, _Waiting[PausedProgram]] = OrderedDict()
-        self._number = 0
+        self._number = self._paused = 0
 
     def __len__(self) -> int:
         return len(self._variables) + len(self._waiting)
@@ -67,24 +69,34 @@ class Sessions(Generic[PausedProgram]):
         if owner is None:
             return
         found = self.variables(owner)
-        found.state, found.names, found.tools = state, names, tools
+        self._number += 1
+        found.state, found.names, found.tools, found.version = state, names, tools, self._number
         total = sum(len(each.state) for each in self._variables.values())
         while total > limits.PROGRAM_STATES:
             _, oldest = self._variables.popitem(last=False)
             total -= len(oldest.state)
 
-    def pause(self, owner: Hashable, program: PausedProgram) -> str:
-        """Keeps ``program`` until somebody goes on with it. Returns its id."""
+    def pause(self, owner: Hashable, program: PausedProgram, size: int) -> str:
+        """Keeps ``program`` until somebody goes on with it. size: its bytes. Returns its id."""
         self.remove_old()
-        self._number += 1
-        name = f"p{self._number}-{b32encode(os.urandom(10)).decode().lower()}"
-        self._waiting[name] = _Waiting(owner, program, time.monotonic())
-        own = [each for each, waiting in self._waiting.items() if waiting.owner is owner]
-        if owner is not None and len(own) > limits.PROGRAMS_OF_CLIENT:
-            del self._waiting[own[0]]
-        if len(self._waiting) > limits.PROGRAMS_PAUSED:
-            self._waiting.popitem(last=False)
+        self._paused += 1
+        name = f"p{self._paused}-{b32encode(os.urandom(10)).decode().lower()}"
+        self._waiting[name] = _Waiting(owner, program, size, time.monotonic())
+        if owner is not None:
+            own = [each for each, waiting in self._waiting.items() if waiting.owner is owner]
+            self._end_first(own, limits.PROGRAMS_OF_CLIENT, limits.PROGRAMS_OF_CLIENT_SIZE)
+        self._end_first(list(self._waiting), limits.PROGRAMS_PAUSED, limits.PROGRAMS_PAUSED_SIZE)
         return name
+
+    def _end_first(self, names: list[str], number: int, size: int) -> None:
+        """Ends the first of these paused programs, but not the last, until these are so many and so large at
+        most.
+        """
+        total = sum(self._waiting[name].size for name in names)
+        for place, name in enumerate(names[:-1]):
+            if len(names) - place <= number and total <= size:
+                break
+            total -= self._waiting.pop(name).size
 
     def paused(self, owner: Hashable, name: str) -> PausedProgram | None:
         """The paused program ``name``, which stays; None if there is none of ``owner``."""
@@ -97,10 +109,6 @@ class Sessions(Generic[PausedProgram]):
         if (found := self.paused(owner, name)) is not None:
             del self._waiting[name]
         return found
-
-    def put_back(self, owner: Hashable, name: str, program: PausedProgram) -> None:
-        """What was taken, because nothing came of it."""
-        self._waiting[name] = _Waiting(owner, program, time.monotonic())
 
     def remove_owner(self, owner: Hashable) -> None:
         """``owner`` is gone."""

@@ -67,7 +67,7 @@ def parse(code: str) -> Parsed:
     texts, and 50 ms at most for `limits.PROGRAM` bytes. Raises InvalidArgumentsError, which says in which
     line it can't be read.
     """
-    text = code.replace("\r\n", "\n").replace("\r", "\n")
+    text = program_text(code)
     _check(text)
     try:
         with warnings.catch_warnings():
@@ -78,6 +78,11 @@ def parse(code: str) -> Parsed:
         raise InvalidArgumentsError(f"'code' is not Python: {where}{error.msg}. Nothing ran.") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise InvalidArgumentsError("'code' can't be read: it is nested too deeply. Nothing ran.") from error
+
+
+def program_text(code: str) -> str:
+    """``code`` with ``\\n`` at the end of lines."""
+    return code.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def is_tool_name(name: str) -> bool:
@@ -162,7 +167,8 @@ def _values(body: list[ast.stmt]) -> Iterator[ast.expr]:
     for statement in _statements(body):
         if isinstance(statement, ast.Return) and statement.value is not None:
             yield statement.value
-    if body and isinstance(body[-1], ast.Expr):
+    # What is starred is Python for the parser only: the run says it.
+    if body and isinstance(body[-1], ast.Expr) and not isinstance(body[-1].value, ast.Starred):
         yield body[-1].value
 
 

@@ -50,9 +50,9 @@ def value_of(document: Document, handle: str = "") -> bytes:
     return b"[%b]" % b",".join(blocks)
 
 
-def markers(value: bytes) -> list[Marker]:
+def markers(value: str) -> list[Marker]:
     """The markers in ``value`` (JSON text), each once, at most `MARKERS`."""
-    if b'"$kept"' not in value or len(value) > VALUE_READ:
+    if '"$kept"' not in value or len(value) > VALUE_READ:
         return []
     try:
         found = msgspec.json.decode(value)

@@ -30,6 +30,7 @@ from mcpzip.proxy.status import ServerStatus, as_text
 from mcpzip.proxy.tool_caller import ToolCaller
 from mcpzip.proxy.tool_result import text_result
 from mcpzip.proxy.workers import run_in_worker
+from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
     from mcpzip.proxy.programs import Programs
@@ -121,14 +122,14 @@ class _Handlers:
         return await self._execute(read_call(arguments, metatools.EXECUTE_READ), exchange, only_reads=True)
 
     async def run_code(self, arguments: bytes | None, exchange: Exchange) -> bytes:
-        return await self._programs.run(arguments, exchange)
+        return await (await self._programs()).run(arguments, exchange)
 
-    @property
-    def _programs(self) -> "Programs":
+    async def _programs(self) -> "Programs":
+        """Those of all clients. What runs them is imported with the first, because most agents run none."""
         if self._made is None:
-            from mcpzip.proxy.programs import Programs  # most agents run none
-
-            self._made = self._proxy.tool_caller.programs = Programs(self._proxy)
+            made = await in_thread(_programs_class, "programs")
+            if self._made is None:
+                self._made = self._proxy.tool_caller.programs = made(self._proxy)
         return self._made
 
     async def _execute(self, call: ToolCall, exchange: Exchange, *, only_reads: bool = False) -> bytes:
@@ -157,7 +158,7 @@ class _Handlers:
         repaired = await _in_worker_if_large(entry, lambda: repair_arguments(call, entry), call)
         repairs = (name_repair, *repaired.repairs) if name_repair else repaired.repairs
         if call.run:
-            return await self._programs.execute(
+            return await (await self._programs()).execute(
                 call.run, entry, repaired, exchange, only_reads=only_reads, about=about
             )
         result = await proxy.tool_caller.execute(
@@ -194,6 +195,13 @@ class _Handlers:
         if admin is None or name == admin.tool:
             return admin
         return None if candidate_servers(name, self._proxy.config.servers) else admin
+
+
+def _programs_class() -> "type[Programs]":
+    import mcpzip.proxy.call_guard  # noqa: F401 # it decides about their calls
+    from mcpzip.proxy.programs import Programs
+
+    return Programs
 
 
 def _has_parameter(entry: Entry, name: str) -> bool:

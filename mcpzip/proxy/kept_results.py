@@ -226,11 +226,13 @@ class Results:
         kept = await self._keep(entry, result, client, tokens)
         return "" if kept is None else kept.handle
 
-    async def blocks(self, client: Client, value: bytes) -> list[bytes]:
+    async def blocks(self, client: Client, value: str) -> list[bytes]:
         """The blocks of kept results for which there are markers in ``value``, that of a program."""
         from mcpzip.programs.values import block_of, markers
 
-        found = []
+        found: list[bytes] = []
+        if '"$kept"' not in value:
+            return found
         for marker in await run_in_worker(lambda: markers(value), "result"):
             kept = None if self._store is None else self._store.get(_owner(client), marker.handle)
             if kept is not None:

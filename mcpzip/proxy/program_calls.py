@@ -4,6 +4,7 @@ The rule: of a call that was begun it is known what became of it, or that it may
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -14,13 +15,13 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.errors import (
     CallRefusedError,
     McpzipError,
+    OverloadedError,
     UpstreamError,
     UpstreamLostError,
     UpstreamUnavailableError,
 )
 from mcpzip.model.limits import ASKED_ARGUMENTS
 from mcpzip.model.quoting import named, one_line
-from mcpzip.policy.hashes import arguments_hash
 from mcpzip.policy.question import Confirm
 from mcpzip.programs import journal as journals
 from mcpzip.programs.journal import Journal
@@ -29,6 +30,7 @@ from mcpzip.programs.source import CALL
 from mcpzip.programs.values import error_text, has_binary, value_of
 from mcpzip.proxy.argument_repair import repair_arguments
 from mcpzip.proxy.arguments import ToolCall
+from mcpzip.proxy.call import timeout_of
 from mcpzip.proxy.client_capabilities import has_capability
 from mcpzip.proxy.effects import Effects
 from mcpzip.proxy.exchange import Exchange, members
@@ -41,6 +43,7 @@ from mcpzip.results.document import Document, read_result, shown, size_in_tokens
 from mcpzip.results.slices import UnreadableError, elements, kind_of
 from mcpzip.wire import Era, JsonRpcError, join_object, quote
 from mcpzip.wire.eras import PROGRESS_TOKEN
+from mcpzip.wire.errors import UpstreamRpcError
 
 T = TypeVar("T")
 
@@ -60,13 +63,12 @@ class CallHost(Protocol):
 
 
 class Prepared(msgspec.Struct, eq=False):
-    """A call that is ready to be made. canonical: the hash of its arguments. about: sentences for a person
-    about arguments that are kept results. confirm: why a person is asked. noted: in the journal.
+    """A call that is ready to be made. about: sentences for a person about arguments that are kept results.
+    confirm: why a person is asked. noted: in the journal.
     """
 
     entry: Entry
     arguments: bytes
-    canonical: str
     about: tuple[str, ...] = ()
     confirm: Confirm | None = None
     noted: journals.Entry | None = None
@@ -115,17 +117,19 @@ class ProgramCalls:
         return await self._value(request.number, prepared, self._exchange, {})
 
     async def answered(
-        self, number: int, given: dict[str, bytes], exchange: Exchange
+        self, number: int, given: dict[str, bytes], seconds: float, exchange: Exchange
     ) -> "dict[str, Any] | None":
         """The outcome of a call that is made again with what a modern client answered (``given``: members of
-        its params); None if it asks something else.
+        its params), and that may take so many seconds; None if it asks something else.
         """
         self._exchange = exchange
         state = members(self.asked.pop(number)).get("requestState")
         given = {key: each for key, each in given.items() if key != "requestState"}
         try:
             fields = given if state is None else {**given, "requestState": state}
-            return succeeded(await self._value(number, self.prepared[number], exchange, fields))
+            prepared = self.prepared[number]
+            seconds = min(seconds, timeout_of(self._host.config, prepared.entry.server))
+            return succeeded(await self._value(number, prepared, exchange, fields, seconds))
         except FailedCallError as error:
             return failed(str(error))
         except PausedError:
@@ -167,31 +171,41 @@ class ProgramCalls:
         arguments = await _arguments(request)
         name = request.name
         entry = self._tools.get(name) if name != CALL else None
-        repairs: list[str] = []
         if entry is None:
             entry, _ = await self._host.resolver.resolve(name)
+        else:  # what it was when the program began says nothing about what it does now
+            entry = self._host.tool_caller.current(entry)
         filled, about = await self._host.tool_caller.results.fill(arguments, self._exchange.client)
         call = ToolCall(name, filled, None)
         size = len(entry.raw) + len(filled)
         repaired = await _computed(lambda: repair_arguments(call, entry), size, "arguments")
-        repairs += repaired.repairs
-        return Prepared(entry, repaired.arguments, canonical_arguments(repaired.arguments), about)
+        return Prepared(entry, repaired.arguments, about)
 
     async def _value(
-        self, number: int, prepared: Prepared, exchange: Exchange, fields: dict[str, bytes]
+        self,
+        number: int,
+        prepared: Prepared,
+        exchange: Exchange,
+        fields: dict[str, bytes],
+        seconds: float | None = None,
     ) -> str:
+        """The value of a call, as JSON text. seconds: that it may take, None for the configured timeout.
+        Raises FailedCallError, PausedError.
+        """
         noted = prepared.noted
         if noted is None:
             noted = prepared.noted = self.journal.begin(prepared.entry.name)
+        noted.state = "not run"
         try:
             result = await self._host.tool_caller.execute(
                 prepared.entry,
                 prepared.arguments,
-                None,
+                seconds,
                 _of_call(exchange, fields),
                 about=prepared.about,
                 once=True,
                 confirm=prepared.confirm,
+                check=partial(self._check_sent, prepared.entry, noted),
             )
         except (McpzipError, JsonRpcError) as error:
             raise _failure(error, noted) from error
@@ -202,6 +216,14 @@ class ProgramCalls:
         self.prepared.pop(number, None)
         return await self._read(prepared, result, noted)
 
+    def _check_sent(self, entry: Entry, noted: journals.Entry) -> None:
+        """A call of ``entry`` is about to be sent. Raises CallRefusedError if the tool has changed since it
+        was decided that the call may run.
+        """
+        if self._host.tool_caller.current(entry) != entry:
+            raise CallRefusedError(f"{named(entry.name)} was changed meanwhile. Nothing ran.", "changed")
+        noted.state = "may have run"
+
     async def _read(self, prepared: Prepared, result: bytes, noted: journals.Entry) -> str:
         """The value of ``result``. Raises FailedCallError if it is an error."""
         self._progress(prepared.entry.name)
@@ -209,20 +231,28 @@ class ProgramCalls:
             self._servers.append(prepared.entry.server)
         noted.state = "done"
         try:
-            document, tokens = await _computed(lambda: _document(result), len(result), "result")
+            document, noted.tokens, is_binary = await _computed(
+                lambda: _document(result), len(result), "result"
+            )
+            if not is_success(result):
+                noted.state = "failed"
+                raise FailedCallError(error_text(document, _ERROR))
+            is_large = len(document.value or document.text) > limits.PROGRAM_VALUE
+            handle = ""
+            if is_large or is_binary:
+                handle = await self._host.tool_caller.results.kept_for_program(
+                    prepared.entry, result, self._exchange.client, noted.tokens
+                )
+            if is_large:
+                where = f": {handle} has it, and execute_tool reads it in parts" if handle else ""
+                raise FailedCallError(f"its result is too large for a program{where}. The tool ran.")
+            return await _computed(
+                lambda: value_of(document, handle).decode("utf-8", "surrogatepass"), len(result), "result"
+            )
         except UnreadableError as error:
             raise FailedCallError(f"its result can't be read: {error}. The tool ran.") from error
-        noted.tokens = tokens
-        if not is_success(result):
-            noted.state = "failed"
-            raise FailedCallError(error_text(document, _ERROR))
-        handle = ""
-        if has_binary(document):
-            handle = await self._host.tool_caller.results.kept_for_program(
-                prepared.entry, result, self._exchange.client, tokens
-            )
-        value = await _computed(lambda: value_of(document, handle), len(result), "result")
-        return value.decode("utf-8", "surrogatepass")
+        except OverloadedError as error:
+            raise FailedCallError("its result can't be read at the moment. The tool ran.") from error
 
     def _progress(self, name: str) -> None:
         """Tells the client that a call has ended."""
@@ -235,11 +265,6 @@ class ProgramCalls:
                 "message": quote(one_line(name)),
             }
             self._exchange.notify("notifications/progress", join_object(fields))
-
-
-def canonical_arguments(arguments: bytes) -> str:
-    """What is the same for arguments (a JSON object) that mean the same."""
-    return arguments_hash(arguments)
 
 
 def _of_call(exchange: Exchange, fields: dict[str, bytes]) -> Exchange:
@@ -268,9 +293,9 @@ def _failure(error: Exception, noted: journals.Entry) -> FailedCallError:
         noted.state = "refused"
     elif is_unsent:
         noted.state = "not run"
-    elif isinstance(error, JsonRpcError) or not isinstance(error, UpstreamError):
+    elif isinstance(error, JsonRpcError | UpstreamRpcError) or not isinstance(error, UpstreamError):
         noted.state = "failed"
-    return FailedCallError(str(error))
+    return FailedCallError(str(error)[:_ERROR])
 
 
 async def _arguments(request: Request) -> bytes:
@@ -296,6 +321,7 @@ async def _computed(work: Callable[[], T], size: int, name: str) -> T:
     return work() if size <= limits.READ_AT_ONCE else await run_in_worker(work, name)
 
 
-def _document(result: bytes) -> tuple[Document, int]:
+def _document(result: bytes) -> tuple[Document, int, bool]:
+    """What is in ``result``, its tokens, and whether it has blocks that a program can't compute with."""
     document = read_result(result)
-    return document, size_in_tokens(shown(document))
+    return document, size_in_tokens(shown(document)), has_binary(document)

@@ -3,7 +3,7 @@ for (pure).
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -101,6 +101,15 @@ def paused_before(prepared: Prepared, name: str, journal: Journal) -> bytes:
     )
 
 
+def replaced(variables: Collection[str]) -> str:
+    """The sentence about ``variables`` that other programs have set while a program was paused; "" for none:
+    it goes on with those that it had.
+    """
+    if not variables:
+        return ""
+    return f"Variables that were set while the program was paused are lost: {_names(sorted(variables))}."
+
+
 def _arguments(prepared: Prepared) -> str:
     return json_text(prepared.arguments.decode("utf-8", "replace"))
 
@@ -122,7 +131,7 @@ def _failure(program: Program, outcome: Outcome, journal: Journal, *, keeps_vari
     if outcome.lines:
         number = outcome.lines[-1]
         where = f"Line {number} ({one_line(program.line(number))[:200]}): "
-    text = f"{where}{one_line(outcome.error)[:4_000]}."
+    text = f"{where}{one_line(outcome.error).rstrip('.')}."
     if journal.entries:
         text = f"{text} Of the program: {journal.text}."
         if journal.may_have_run:

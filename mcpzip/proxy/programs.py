@@ -14,19 +14,33 @@ The rules:
 import asyncio
 import hashlib
 import time
-from collections.abc import Coroutine, Hashable, Mapping
+from collections.abc import Coroutine, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from mcpzip.config import Config
 from mcpzip.model.entry import Entry
-from mcpzip.model.errors import CallRefusedError, InvalidArgumentsError, McpzipError, UnknownToolError
-from mcpzip.model.limits import KEPT_SECONDS, PROGRAM_PRINTED
+from mcpzip.model.errors import (
+    CallRefusedError,
+    InvalidArgumentsError,
+    McpzipError,
+    OverloadedError,
+    UnknownToolError,
+)
+from mcpzip.model.limits import (
+    ASKED_ARGUMENTS,
+    KEPT_SECONDS,
+    PROGRAM,
+    PROGRAM_PRINTED,
+    PROGRAMS_OF_CLIENT_SIZE,
+    READ_AT_ONCE,
+)
+from mcpzip.policy.hashes import arguments_hash
 from mcpzip.programs.problems import blocking
 from mcpzip.programs.sandbox import Outcome, Request, Sandbox
 from mcpzip.programs.sessions import Sessions
-from mcpzip.programs.source import CALL, Program, parse, python_name, read_program
+from mcpzip.programs.source import CALL, Program, parse, program_text, python_name, read_program
 from mcpzip.programs.stubs import stubs
 from mcpzip.proxy.arguments import ToolCall
 from mcpzip.proxy.exchange import Client, Exchange, members
@@ -34,8 +48,8 @@ from mcpzip.proxy.input_required import is_input_required
 from mcpzip.proxy.metatools import EXECUTE
 from mcpzip.proxy.name_resolution import NameResolver
 from mcpzip.proxy.parking import HANDLE_PREFIX
-from mcpzip.proxy.program_calls import Prepared, ProgramCalls, canonical_arguments
-from mcpzip.proxy.program_replies import RUN_CODE_TOOL, ended, paused_before
+from mcpzip.proxy.program_calls import Prepared, ProgramCalls
+from mcpzip.proxy.program_replies import RUN_CODE_TOOL, Reply, ended, paused_before, replaced
 from mcpzip.proxy.tool_caller import ToolCaller
 from mcpzip.proxy.workers import run_in_worker
 from mcpzip.wire import JsonRpcError, quote, unquote, with_members
@@ -56,7 +70,8 @@ class ProgramHost(Protocol):
 
 
 class _Paused(msgspec.Struct, eq=False):
-    """A program that waits. digest: of its source. seconds: that it may take from one pause
+    """A program that waits. digest: of its source. tools: that are defined in it. variables: the names of
+    those that it began with, and ``version``, which they had then. seconds: that it may take from one pause
     to the next. is_resumed: whether the call that it waits for is being made.
     """
 
@@ -65,6 +80,8 @@ class _Paused(msgspec.Struct, eq=False):
     calls: ProgramCalls
     outcome: Outcome
     tools: frozenset[str]
+    variables: frozenset[str]
+    version: int
     seconds: float
     name: str = ""
     is_resumed: bool = False
@@ -76,6 +93,16 @@ class _Paused(msgspec.Struct, eq=False):
     @property
     def prepared(self) -> Prepared:
         return self.calls.prepared[self.waits_for.number]
+
+    @property
+    def size(self) -> int:
+        """Bytes of what is kept of it."""
+        return self.outcome.size + sum(map(len, self.calls.asked.values()))
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether it waits for an answer of a modern client, and not for `execute_tool`."""
+        return self.waits_for.number in self.calls.asked
 
 
 class Programs:
@@ -108,7 +135,7 @@ class Programs:
         code, seconds = _read(members(arguments), self._host.config.call_timeout)
         owner = _owner(exchange.client)
         if _is_state(exchange.fields.get("requestState", b"")):
-            return await self._answered(code, exchange, owner)
+            return await self._answered(code, seconds, exchange, owner)
         parsed = parse(code)
         program = await run_in_worker(lambda: read_program(parsed), "code")
         if owner is None:
@@ -125,9 +152,10 @@ class Programs:
         )
         await self._sandbox.start()
         if program.tools:
-            known = stubs(tools, (*variables.names, *inputs))
-            problems = blocking(await self._sandbox.problems(program.text, known), tools)
-            if problems:
+            names = (*variables.names, *inputs)
+            known = await run_in_worker(lambda: stubs(tools, names), "code")
+            found = await self._sandbox.problems(program.text, known, seconds)
+            if problems := await run_in_worker(lambda: blocking(found, tools), "code"):
                 raise InvalidArgumentsError(f"{problems} Nothing ran.")
         defined = variables.tools | set(program.tools)
         calls = ProgramCalls(self._host, exchange, tools)
@@ -136,8 +164,8 @@ class Programs:
         async def run() -> Outcome:
             return await self._sandbox.run(program.form, new, inputs, variables.state, calls, seconds)
 
-        digest = hashlib.sha256(program.text.encode()).digest()
-        paused = _Paused(program, digest, calls, Outcome(), defined, seconds)
+        began = variables.names, variables.version
+        paused = _Paused(program, _digest(program.text), calls, Outcome(), defined, *began, seconds)
         return await self._ended(paused, exchange, owner, run())
 
     async def _tools(self, program: Program, variables: frozenset[str]) -> dict[str, Entry]:
@@ -155,26 +183,26 @@ class Programs:
 
     # --- going on ---
 
-    async def _answered(self, code: str, exchange: Exchange, owner: Hashable) -> bytes:
+    async def _answered(self, code: str, seconds: float, exchange: Exchange, owner: Hashable) -> bytes:
         """Goes on with a program after a modern client has answered what was asked during it."""
         name = unquote(exchange.fields["requestState"]).removeprefix(_STATE)
-        digest = hashlib.sha256(code.replace("\r\n", "\n").replace("\r", "\n").encode()).digest()
         paused = self._sessions.paused(owner, name)
-        if paused is None:
+        if paused is None or paused.is_resumed or not paused.is_asked:
             raise InvalidArgumentsError(
                 "This program doesn't wait for an answer any more. Nothing was run again."
             )
-        if paused.digest != digest:
+        if len(code) > PROGRAM or paused.digest != _digest(program_text(code)):
             raise InvalidArgumentsError(
                 "The program that waits for this answer has another 'code'. Nothing ran."
             )
         self._sessions.take(owner, name)
-        number = paused.waits_for.number
+        number, paused.seconds = paused.waits_for.number, seconds
         given = {key: exchange.fields[key] for key in _CONTINUATION if key in exchange.fields}
 
         async def run() -> Outcome:
-            answered = await paused.calls.answered(number, given, exchange)
+            answered = await paused.calls.answered(number, given, seconds, exchange)
             if answered is None:  # it asks something else
+                paused.outcome.printed = ""  # which `paused.calls` has
                 return paused.outcome
             return await self._sandbox.resume(
                 paused.outcome, {number: answered}, paused.calls, paused.seconds
@@ -229,10 +257,10 @@ class Programs:
     def _waiting(self, name: str, owner: Hashable, entry: Entry, arguments: bytes) -> _Paused:
         """The paused program ``name``, if it waits for this call. Raises InvalidArgumentsError."""
         paused = self._sessions.paused(owner, name)
-        if paused is None:
+        if paused is None or paused.is_asked:
             raise InvalidArgumentsError(f"There is no paused program {name!r} any more. Nothing ran.")
         expected = paused.prepared
-        if entry != expected.entry or canonical_arguments(arguments) != expected.canonical:
+        if entry != expected.entry or not _are_equal(arguments, expected.arguments):
             written = expected.arguments.decode("utf-8", "replace")[:1_000]
             call = f"{expected.entry.name} with {written}"
             raise InvalidArgumentsError(f"The program {name} waits for another call: {call}. Nothing ran.")
@@ -251,42 +279,53 @@ class Programs:
             outcome = await run
             calls.seconds += time.perf_counter() - started
             outcome.printed = calls.printed = (calls.printed + outcome.printed)[:PROGRAM_PRINTED]
+            paused.outcome = outcome
+            if outcome.waiting and paused.size > PROGRAMS_OF_CLIENT_SIZE:
+                outcome = Outcome(error="What it knows is too large to wait with", printed=calls.printed)
             if not outcome.waiting:
                 return await self._reply(paused, outcome, exchange.client, owner)
         except asyncio.CancelledError:
             self._stopped(paused, owner)
             raise
-        paused.outcome, paused.is_resumed = outcome, False
-        paused.name = self._sessions.pause(owner, paused)
+        paused.is_resumed = False
+        paused.name = self._sessions.pause(owner, paused, paused.size)
         self._begin_expiry()
         return self._asks(paused)
 
     async def _reply(self, paused: _Paused, outcome: Outcome, client: Client, owner: Hashable) -> bytes:
-        """The reply of a program that has ended."""
-        variables, calls = self._sessions.variables(owner), paused.calls
+        """The reply of a program that has ended. There is one however busy we are: the calls were made."""
+        variables, results = self._sessions.variables(owner), self._host.tool_caller.results
+        unsaid, variables.unsaid = variables.unsaid, ""
         if outcome.state is not None:
-            names = variables.names | paused.program.assigns
+            names = paused.variables | paused.program.assigns
+            if owner is not None and variables.version != paused.version:
+                unsaid = f"{unsaid} {replaced(variables.names - names)}".strip()
             self._sessions.store(owner, outcome.state, names, paused.tools)
             self._begin_expiry()
-        results = self._host.tool_caller.results
-        blocks = await results.blocks(client, outcome.value.encode("utf-8", "surrogatepass"))
-        has_session, unsaid = owner is not None, variables.unsaid
-        reply = await run_in_worker(
-            lambda: ended(
+
+        def made(outcome: Outcome, blocks: Sequence[bytes] = ()) -> Reply:
+            return ended(
                 paused.program,
                 outcome,
-                calls.journal,
-                calls.seconds,
+                paused.calls.journal,
+                paused.calls.seconds,
                 blocks,
                 unsaid,
-                keeps_variables=has_session,
-            ),
-            "reply",
-        )
+                keeps_variables=owner is not None,
+            )
+
+        try:
+            blocks = await results.blocks(client, outcome.value)
+            reply = await run_in_worker(lambda: made(outcome, blocks), "reply")
+        except OverloadedError:
+            reply = made(Outcome(error="It has ended, and its value can't be shown now", state=outcome.state))
         shown = await results.shown(RUN_CODE_TOOL, reply.result, client, EXECUTE)
-        calls.count_kept(shown)
-        variables.unsaid = ""
-        return reply.with_status(shown)
+
+        def noted() -> bytes:
+            paused.calls.count_kept(shown)
+            return reply.with_status(shown)
+
+        return noted() if len(shown) <= READ_AT_ONCE else await run_in_worker(noted, "reply")
 
     def _stopped(self, paused: _Paused, owner: Hashable) -> None:
         """The client has cancelled a request during which ``paused`` ran, so that it gets no reply."""
@@ -294,6 +333,7 @@ class Programs:
         if journal.entries:
             text = f"The client stopped the program before: {journal.text}."
             self._sessions.variables(owner).unsaid = text
+            self._begin_expiry()
 
     def _begin_expiry(self) -> None:
         if self._expiry is None:
@@ -322,6 +362,18 @@ def _owner(client: Client) -> Hashable:
     told from others.
     """
     return client if client.has_session else None
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _are_equal(arguments: bytes, expected: bytes) -> bool:
+    """Whether ``arguments`` mean the same as ``expected``, which are at most `ASKED_ARGUMENTS` bytes."""
+    # A byte is written as six at most (an escape), and whitespace has no limit: more isn't read.
+    if len(arguments) > 8 * ASKED_ARGUMENTS:
+        return False
+    return arguments_hash(arguments) == arguments_hash(expected)
 
 
 def _is_state(state: bytes) -> bool:

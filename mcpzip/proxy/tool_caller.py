@@ -142,10 +142,14 @@ class ToolCaller:
         """Raises CallRefusedError if ``entry`` was withdrawn since the call began, or may do more than read
         now: by another definition, or by an edit of the config.
         """
+        self.check_reads(self.current(entry))
+
+    def current(self, entry: Entry) -> Entry:
+        """``entry`` as it is offered now. Raises CallRefusedError if it was withdrawn meanwhile."""
         now = self._catalog_state.visible.get(entry.name)
         if now is None:
             raise CallRefusedError(f"{named(entry.name)} was withdrawn meanwhile. Nothing ran.", "changed")
-        self.check_reads(now)
+        return now
 
     def saw(self, client: Client, server: str) -> None:
         """``client`` is sent a prompt or a resource of ``server``."""
@@ -181,6 +185,7 @@ class ToolCaller:
         about: tuple[str, ...] = (),
         once: bool = False,
         confirm: "Confirm | None" = None,
+        check: Callable[[], None] | None = None,
     ) -> bytes:
         """Calls a tool for a meta-tool, counts a successful use, and returns the upstream's result
         untouched, or an `input_required` result.
@@ -188,12 +193,12 @@ class ToolCaller:
         arguments: a JSON object as text. timeout: seconds, None for the configured timeout. only_reads:
         whether it is refused if the tool may do more than read. about: sentences for a person who is asked:
         which arguments are kept results. once: whether it is never sent again, whatever the tool declares.
-        confirm: why a person is asked even if the policy lets it run. Raises JsonRpcError, CallRefusedError,
-        UpstreamError and its subclasses.
+        confirm: why a person is asked even if the policy lets it run. check: see `UpstreamRequest`. Raises
+        JsonRpcError, CallRefusedError, UpstreamError and its subclasses.
         """
         fields = {"name": quote(entry.tool), "arguments": arguments}
         # Before it is sent, and each time that it is sent again: a person may have been asked meanwhile.
-        check = partial(self._check_still_reads, entry) if only_reads else None
+        check = partial(self._check_still_reads, entry) if only_reads else check
 
         def send() -> "Awaitable[tuple[bytes, bool]]":
             return self._call(entry, fields, timeout, exchange, check, once=once)

@@ -33,6 +33,7 @@ HOSTILE = {
     "ours, with what is no JSON": ("mcpzip_now('up__look', '{')", "RuntimeError"),
     "ours, with what is deep": ("mcpzip_now('up__look', '[[],' + '[' * 100_000)", "RuntimeError"),
     "exit": ("raise SystemExit(3)", "Error"),
+    "long error": ("raise ValueError('\\x1b' * 10_000_000)", "ValueError"),
     "many calls": ("for n in range(1_000):\n    call('up__unheard')", "RuntimeError"),
 }
 

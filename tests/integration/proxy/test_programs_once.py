@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from helpers.bridging import bridged
-from helpers.driver import comes_true, text_of
-from helpers.programs import META, call_to_make, done, error, run_code, value
+from helpers.bridging import Bridge, bridged
+from helpers.changing_server import ChangingServer, tool
+from helpers.driver import comes_true, proxy_of, text_of
+from helpers.programs import FORM, META, call_to_make, done, error, run_code, value
 
 HANG = "['hang']"
 
@@ -87,6 +88,79 @@ async def test_a_paused_program_whose_call_is_cancelled_is_over(tmp_path: Path, 
         assert "no paused program" in text_of(again["result"])
         assert "up__run (may have run)" in text_of(await run_code(wire, "1"))
     assert [each["n"] for each in done(bridge)] == list(range(step + 1))
+
+
+async def test_a_tool_counts_as_what_it_is_when_it_is_called(tmp_path: Path) -> None:
+    """It was called as what it had been when the program began: only reading, or not withdrawn yet."""
+    reads, shop = {"readOnlyHint": True}, ChangingServer("shop", tmp_path / "shop")
+    paths = ("changed", [tool("look"), tool("pay")]), ("withdrawn", [tool("pay")])
+    for name, later in paths:
+        shop.offers(tools=[tool("look", annotations=reads), tool("pay")])
+        (tmp_path / name).mkdir()
+        keys = {"others": {"shop": shop.config}, "trust": "open", **META}
+        async with proxy_of(tmp_path / name, **keys) as proxy:
+            bridge = Bridge(tmp_path / name, proxy)
+            wire = await bridge.legacy()
+            call = call_to_make(await run_code(wire, "shop__look()\nshop__pay()\nshop__look()"))
+            shop.offers(tools=later)
+            await proxy.refresh()
+            text = text_of((await wire.call(call, "execute_tool"))["result"])
+            assert ("paused before shop__look" if name == "changed" else "was withdrawn meanwhile") in text
+            wire.session.end()
+            await wire.session.finish(0.0)
+    assert [params["name"] for _, params in shop.asked] == ["look", "pay", "look", "pay"]
+
+
+async def test_a_call_that_was_allowed_may_have_run(tmp_path: Path) -> None:
+    """It was said to wait for an answer, although it had got one and had been sent."""
+    code = "print('a')\nup__run(do=[['die']])"
+    async with bridged(tmp_path, **META) as bridge:
+        wire = bridge.modern(**FORM)
+        asked = await run_code(wire, code)
+        # Nobody has answered, so it is asked again. What was printed was shown once more then.
+        asked = await run_code(wire, code, inputResponses={}, requestState=asked["requestState"])
+        assert done(bridge) == []
+        yes = {key: {"action": "accept", "content": {}} for key in asked["inputRequests"]}
+        text = text_of(await run_code(wire, code, inputResponses=yes, requestState=asked["requestState"]))
+        assert "1 call: up__run (may have run). Check what may have run" in text
+        assert text.count("\na\n") == 1
+
+
+async def test_a_call_of_which_a_person_is_still_asked_was_not_made(tmp_path: Path) -> None:
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy(**FORM)
+        number = wire.send_call({"code": "up__run(do=[])"}, "run_code")
+        asked = await wire.asked("elicitation/create")
+        wire.cancel(number)
+        wire.write({"id": asked["id"], "result": {"action": "accept", "content": {}}})
+        assert "up__run (not run)" in text_of(await run_code(wire, "1"))
+    assert done(bridge) == []
+
+
+async def test_an_answer_and_execute_tool_are_two_ways(tmp_path: Path) -> None:
+    """A call whose server waits for an answer would be made once more by `execute_tool`."""
+    async with bridged(tmp_path, **META) as bridge:
+        wire = bridge.modern(**FORM)
+        asked = await run_code(wire, "up__run(do=[])")
+        run = asked["requestState"].rpartition("run-")[2]
+        call = {"name": "up__run", "arguments": {"do": []}, "run": run}
+        assert "no paused program" in text_of((await wire.call(call, "execute_tool"))["result"])
+        other = bridge.modern()
+        call = call_to_make(await run_code(other, "up__run(do=[])"))
+        state = asked["requestState"].replace(run, call["run"])
+        again = await other.call({"code": "up__run(do=[])"}, "run_code", requestState=state)
+        assert "doesn't wait for an answer" in text_of(again["result"])
+    assert done(bridge) == []
+
+
+async def test_variables_that_a_resumed_program_replaces_are_named(tmp_path: Path) -> None:
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy()
+        call = call_to_make(await run_code(wire, "x = 1\nup__run(do=[])"))
+        await run_code(wire, "y = 2")
+        text = text_of((await wire.call(call, "execute_tool"))["result"])
+        assert "Variables that were set while the program was paused are lost: y." in text
+        assert await value(wire, "x") == 1
 
 
 async def test_a_client_that_leaves_takes_its_programs_along(tmp_path: Path) -> None:
