@@ -296,7 +296,8 @@ class _Run:
                 elif snapshot.is_os_function:
                     snapshot = await snapshot.resume_not_handled()
                 else:
-                    snapshot = await snapshot.resume(failed("there is no such function"))
+                    said = f"name {snapshot.function_name[:100]!r} is not defined"
+                    snapshot = await snapshot.resume({"exc_type": "NameError", "message": said})
         except monty.MontyCrashedError as error:
             return self._outcome(error=f"the sandbox ended: {error}")
         except monty.MontyError as error:

@@ -28,8 +28,10 @@ CALL = "call"
 VALUE = "mcpzip_value"
 AWAITED = "_awaited"
 
-_GATHERS = frozenset(("gather", "create_task", "ensure_future", "wait_for", "wait", "as_completed", "shield"))
-"""Functions of `asyncio` whose arguments are awaited."""
+_ASYNCIO = frozenset(("gather", "run", "sleep"))
+"""What `asyncio` has in the sandbox."""
+BRACES = 3_000
+"""Of a program: Python's parser takes 10 µs for each value in an f-string."""
 _CONTAINERS = frozenset(("list", "tuple", "set", "dict", "zip", "enumerate", "reversed", "map", "sorted"))
 _OF_DICTS = frozenset(("values", "items"))
 _GROWS = frozenset(("append", "extend", "insert", "add", "update", "setdefault"))
@@ -37,9 +39,9 @@ _GROWS = frozenset(("append", "extend", "insert", "add", "update", "setdefault")
 
 class Program(msgspec.Struct, frozen=True):
     """text: the source, with ``\\n`` at the end of lines. form: what the sandbox runs. reads: the names that
-    it reads. tools: those of them that may be tools and that it doesn't
-    define itself. assigns: the names that
-    it gives a value at its top level. imports: those of them that are modules, or of modules.
+    it reads. tools: those of them that may be tools and that it doesn't define itself. assigns: the names
+    that it gives a value at its top level. imports: those of them that are modules, or of modules. mappings:
+    the lines and columns, from 1, of arguments such as ``**more``.
     """
 
     text: str
@@ -48,6 +50,7 @@ class Program(msgspec.Struct, frozen=True):
     tools: tuple[str, ...]
     assigns: frozenset[str]
     imports: frozenset[str]
+    mappings: frozenset[tuple[int, int]] = frozenset()
 
     def line(self, number: int) -> str:
         """The line with this number, from 1, without the spaces around it; "" if there is none."""
@@ -67,6 +70,8 @@ def parse(code: str) -> Parsed:
     texts, and 50 ms at most for `limits.PROGRAM` bytes. Raises InvalidArgumentsError, which says in which
     line it can't be read.
     """
+    if len(code) > PROGRAM:  # before anything is made of it
+        raise too_long(len(code))
     text = program_text(code)
     _check(text)
     try:
@@ -97,15 +102,22 @@ def python_name(name: str) -> str:
     return f"{found}_" if keyword.iskeyword(found) else found
 
 
+def too_long(size: int) -> InvalidArgumentsError:
+    """The error for a program of ``size`` bytes, or more."""
+    return InvalidArgumentsError(
+        f"'code' has {size:,} bytes, the limit is {PROGRAM:,}. Nothing ran: run it in parts."
+    )
+
+
 def _check(text: str) -> None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
         raise InvalidArgumentsError("'code' has half of a surrogate pair. Nothing ran.") from error
     if size > PROGRAM:
-        raise InvalidArgumentsError(
-            f"'code' has {size:,} bytes, the limit is {PROGRAM:,}. Nothing ran: run it in parts."
-        )
+        raise too_long(size)
+    if text.count("{") > BRACES:
+        raise InvalidArgumentsError(f"'code' has more than {BRACES:,} times '{{'. Nothing ran.")
     if "\0" in text:
         raise InvalidArgumentsError("'code' has a NUL character. Nothing ran.")
     if _LONG_IMPORT.search(text):
@@ -124,12 +136,13 @@ def read_program(parsed: Parsed) -> Program:
     reads = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
     own = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     own |= {node.arg for node in nodes if isinstance(node, ast.arg)}
-    own |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    own |= {node.name for node in nodes if isinstance(node, _FUNCTIONS)}
     names = (name for name in reads if is_tool_name(name) or name == CALL)
     tools = tuple(dict.fromkeys(name for name in names if name not in own))
+    _check_asyncio(nodes, frozenset(own))
     places = _Places(encoded)
-    calls = _AwaitedCalls(nodes, frozenset(tools)).found
-    inserted = [(places.end(call.func), AWAITED) for call in calls]
+    awaited = _AwaitedTools(nodes, frozenset(tools)).found
+    inserted = [(places.end(name), AWAITED) for name in awaited]
     for value in _values(module.body):
         inserted += [(places.start(value), f"{VALUE}(("), (places.end(value), "))")]
     form, done = [], 0
@@ -144,6 +157,7 @@ def read_program(parsed: Parsed) -> Program:
         tools,
         frozenset(_assigned(module.body)),
         frozenset(_imported(module.body)),
+        frozenset(places.columns(node for node in nodes if isinstance(node, ast.keyword) and not node.arg)),
     )
 
 
@@ -151,6 +165,7 @@ class _Places:
     """Offsets in the source, in bytes."""
 
     def __init__(self, encoded: bytes) -> None:
+        self._encoded = encoded
         self._lines = [0, *accumulate(len(line) + 1 for line in encoded.split(b"\n"))]
 
     def start(self, node: ast.expr) -> int:
@@ -160,6 +175,13 @@ class _Places:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         return self._lines[node.end_lineno - 1] + node.end_col_offset
+
+    def columns(self, nodes: Iterable[ast.keyword]) -> Iterator[tuple[int, int]]:
+        """Their lines and columns in characters, from 1."""
+        for node in nodes:
+            start = self._lines[node.lineno - 1]
+            before = self._encoded[start : start + node.col_offset]
+            yield node.lineno, len(before.decode("utf-8", "replace")) + 1
 
 
 def _values(body: list[ast.stmt]) -> Iterator[ast.expr]:
@@ -208,28 +230,30 @@ def _assigned(body: list[ast.stmt]) -> Iterator[str]:
             waiting += inner
 
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (ast.stmt, ast.comprehension, ast.Lambda, ast.ExceptHandler)
 """What has names of its own, or is looked at by itself."""
 
 
-class _AwaitedCalls:
-    """found: the calls of ``tools`` whose results are awaited."""
+class _AwaitedTools:
+    """found: the names of ``tools``, where they are used as functions whose results are awaited."""
 
     def __init__(self, nodes: list[ast.AST], tools: Collection[str]) -> None:
         self._tools = tools
-        self._calls: dict[int, ast.Call] = {}
+        self._names: dict[int, ast.Name] = {}
         self._seen: set[int] = set()
         self._variables: set[str] = set()
-        self._given = _given(nodes)
+        self._functions: set[str] = set()
+        self._given, self._returned = _given(nodes), _returned(nodes)
         for node in nodes:
             if isinstance(node, ast.Await):
                 self._follow([node.value])
-            elif isinstance(node, ast.Call) and _called(node) in _GATHERS:
+            elif isinstance(node, ast.Call) and _awaits(node):
                 self._follow([*node.args, *(each.value for each in node.keywords)])
 
     @property
-    def found(self) -> list[ast.Call]:
-        return list(self._calls.values())
+    def found(self) -> list[ast.Name]:
+        return list(self._names.values())
 
     def _follow(self, expressions: list[ast.expr]) -> None:
         """Finds the calls whose results these expressions are made of, or are."""
@@ -241,10 +265,10 @@ class _AwaitedCalls:
             self._seen.add(id(node))
             if isinstance(node, ast.Call):
                 name = _called(node)
-                if isinstance(node.func, ast.Name) and node.func.id in self._tools:
-                    self._calls[id(node)] = node
-                elif name in _CONTAINERS and isinstance(node.func, ast.Name):
+                if isinstance(node.func, ast.Name) and name in _CONTAINERS:
                     waiting += node.args
+                elif isinstance(node.func, ast.Name):
+                    waiting += self._function(node.func)
                 elif name in _OF_DICTS and isinstance(node.func, ast.Attribute):
                     waiting.append(node.func.value)
                 # What is put into `asyncio.gather` and the like is found where that is called.
@@ -269,10 +293,40 @@ class _AwaitedCalls:
             elif isinstance(node, ast.Starred | ast.NamedExpr | ast.Subscript):
                 waiting.append(node.value)
 
+    def _function(self, function: ast.Name) -> Iterator[ast.expr]:
+        """What the function of this name returns, if that isn't a tool: its results are awaited."""
+        waiting = [function]
+        while waiting:
+            name = waiting.pop()
+            if name.id in self._tools:
+                self._names[id(name)] = name
+            elif name.id not in self._functions:
+                self._functions.add(name.id)
+                yield from self._returned.get(name.id, ())
+                for value in self._given.get(name.id, ()):
+                    if isinstance(value, ast.Name):
+                        waiting.append(value)
+                    elif isinstance(value, ast.Lambda):
+                        yield value
+
+
+def _returned(nodes: list[ast.AST]) -> dict[str, list[ast.expr]]:
+    """By function that isn't asynchronous: what it returns."""
+    return {
+        node.name: [
+            each.value
+            for each in _statements(node.body)
+            if isinstance(each, ast.Return) and each.value is not None
+        ]
+        for node in nodes
+        if isinstance(node, ast.FunctionDef)
+    }
+
 
 def _given(nodes: list[ast.AST]) -> dict[str, list[ast.expr]]:
-    """By variable: the expressions from which it gets its values."""
+    """By variable or parameter: the expressions from which it gets its values."""
     given: dict[str, list[ast.expr]] = {}
+    functions = {node.name: node.args for node in nodes if isinstance(node, _FUNCTIONS)}
 
     def gives(target: ast.expr, value: ast.expr) -> None:
         for node in ast.walk(target):
@@ -291,7 +345,47 @@ def _given(nodes: list[ast.AST]) -> dict[str, list[ast.expr]]:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GROWS:
             for value in node.args:
                 gives(node.func.value, value)
+        elif isinstance(node, ast.Call) and (parameters := functions.get(_called(node))) is not None:
+            for parameter, value in zip([*parameters.posonlyargs, *parameters.args], node.args, strict=False):
+                given.setdefault(parameter.arg, []).append(value)
+            for each in node.keywords:
+                if each.arg is not None:
+                    given.setdefault(each.arg, []).append(each.value)
     return given
+
+
+def _check_asyncio(nodes: list[ast.AST], own: Collection[str]) -> None:
+    """Refuses what `asyncio` doesn't have in the sandbox, before calls are made. own: names that the program
+    gives to something else. Raises InvalidArgumentsError.
+    """
+    for node in nodes:
+        if not isinstance(node, ast.Attribute | ast.Call) or _of_asyncio(node, own) is None:
+            continue
+        if isinstance(node, ast.Attribute) and node.attr not in _ASYNCIO:
+            raise InvalidArgumentsError(
+                f"Line {node.lineno}: 'asyncio' has no {node.attr[:50]!r} here, only gather, run and sleep. "
+                "Await the calls, or hand them to gather, which runs them side by side. Nothing ran."
+            )
+        if isinstance(node, ast.Call) and _called(node) == "gather" and node.keywords:
+            raise InvalidArgumentsError(
+                f"Line {node.lineno}: 'gather' takes no named arguments here. To catch errors, await each "
+                "call in an async function with try and except. Nothing ran."
+            )
+
+
+def _of_asyncio(node: ast.Attribute | ast.Call, own: Collection[str]) -> ast.Attribute | None:
+    """The member of `asyncio` that ``node`` is or calls."""
+    member = node.func if isinstance(node, ast.Call) else node
+    if not isinstance(member, ast.Attribute) or not isinstance(member.value, ast.Name):
+        return None
+    return member if member.value.id == "asyncio" and "asyncio" not in own else None
+
+
+def _awaits(node: ast.Call) -> bool:
+    """Whether it awaits its arguments: `asyncio.gather`, `asyncio.run`."""
+    if _called(node) == "gather":
+        return True
+    return _called(node) == "run" and _of_asyncio(node, ()) is not None
 
 
 def _called(node: ast.Call) -> str:

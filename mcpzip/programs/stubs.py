@@ -24,6 +24,13 @@ _TYPES = {
     "boolean": "bool",
     "object": "dict[Any, Any]",
 }
+UNCHECKED = (
+    *("filter", "format", "getattr", "hasattr", "map", "open", "setattr"),
+    *("FileExistsError", "FileNotFoundError", "ImportError", "IsADirectoryError", "ModuleNotFoundError"),
+    *("NotADirectoryError", "PermissionError", "UnboundLocalError", "UnicodeDecodeError"),
+    "UnicodeEncodeError",
+)
+"""What the sandbox has and its type checker doesn't know."""
 _CALL = f"def {CALL}(name: str, arguments: dict[Any, Any] = ..., /) -> Any: ..."
 
 
@@ -34,7 +41,7 @@ class _Tool(msgspec.Struct):
 def stubs(tools: Mapping[str, Entry], variables: Iterable[str]) -> str:
     """The stub file. tools: by the names under which the program calls them. variables: names that exist."""
     lines = ["from typing import Any", _CALL]
-    lines += [f"{name}: Any" for name in sorted(variables) if _is_name(name)]
+    lines += [f"{name}: Any" for name in sorted({*UNCHECKED, *variables}) if _is_name(name)]
     lines += [_function(name, entry) for name, entry in tools.items()]
     return "\n".join(lines) + "\n"
 

@@ -40,7 +40,7 @@ from mcpzip.policy.hashes import arguments_hash
 from mcpzip.programs.problems import blocking
 from mcpzip.programs.sandbox import Outcome, Request, Sandbox
 from mcpzip.programs.sessions import Sessions
-from mcpzip.programs.source import CALL, Program, parse, program_text, python_name, read_program
+from mcpzip.programs.source import CALL, Program, parse, program_text, python_name, read_program, too_long
 from mcpzip.programs.stubs import stubs
 from mcpzip.proxy.arguments import ToolCall
 from mcpzip.proxy.exchange import Client, Exchange, members
@@ -155,7 +155,7 @@ class Programs:
             names = (*variables.names, *inputs)
             known = await run_in_worker(lambda: stubs(tools, names), "code")
             found = await self._sandbox.problems(program.text, known, seconds)
-            if problems := await run_in_worker(lambda: blocking(found, tools), "code"):
+            if problems := await run_in_worker(lambda: blocking(found, tools, program.mappings), "code"):
                 raise InvalidArgumentsError(f"{problems} Nothing ran.")
         defined = variables.tools | set(program.tools)
         calls = ProgramCalls(self._host, exchange, tools)
@@ -191,7 +191,7 @@ class Programs:
             raise InvalidArgumentsError(
                 "This program doesn't wait for an answer any more. Nothing was run again."
             )
-        if len(code) > PROGRAM or paused.digest != _digest(program_text(code)):
+        if paused.digest != _digest(program_text(code)):
             raise InvalidArgumentsError(
                 "The program that waits for this answer has another 'code'. Nothing ran."
             )
@@ -382,6 +382,8 @@ def _is_state(state: bytes) -> bool:
 
 def _read(fields: Mapping[str, bytes], longest: float) -> tuple[str, float]:
     """The code, and the seconds that it may take. Raises InvalidArgumentsError."""
+    if len(fields.get("code", b"")) > 6 * PROGRAM + 2:  # however its characters are written
+        raise too_long(len(fields["code"]) // 6)
     try:
         code = unquote(fields["code"]) if "code" in fields else ""
     except ValueError:

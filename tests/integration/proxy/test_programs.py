@@ -10,6 +10,8 @@ from helpers.driver import Json, serving, text_of
 from helpers.programs import FORM, META, call_to_make, done, error, run_code, value
 from mcpzip_fakes.launch import FakeServer
 
+from mcpzip.programs.stubs import UNCHECKED
+
 Fake = Callable[..., FakeServer]
 
 YES: Json = {"action": "accept", "content": {}}
@@ -76,7 +78,8 @@ async def test_a_tools_error_can_be_caught(tmp_path: Path) -> None:
 
 
 async def test_what_is_certainly_wrong_is_said_before_anything_runs(fake_mcp: Fake, tmp_path: Path) -> None:
-    schema = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
+    properties = {"id": {"type": "integer"}, "name": {"type": "string"}}
+    schema = {"type": "object", "properties": properties, "required": ["id"]}
     reads = {"readOnlyHint": True}
     shop = fake_mcp(name="shop", tools=[{"name": "get", "inputSchema": schema, "annotations": reads}])
     wrong = {
@@ -95,7 +98,15 @@ async def test_what_is_certainly_wrong_is_said_before_anything_runs(fake_mcp: Fa
             assert answer.failed
             assert expected in answer.text, (code, answer.text)
         assert not client.use("run_code", code="shop__get(id=1)\nshop__get(id=2)").failed
-    assert len(shop.record.calls("get")) == 2
+        # What was refused although the sandbox runs it.
+        for code in (
+            "more = {'id': 1, 'name': 'x'}\nshop__get(**more)",
+            "from __future__ import annotations\nshop__get(id=1)",
+            f"shop__get(id=1)\n[{', '.join(UNCHECKED)}]\n1",
+        ):
+            answer = client.use("run_code", code=code)
+            assert not answer.failed, answer.text
+    assert len(shop.record.calls("get")) == 5
 
 
 async def test_names_that_are_no_python_names(fake_mcp: Fake, tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ def read(code: str) -> Program:
         "x = await asyncio.gather(*[{} for i in range(3)])",
         "x = await asyncio.gather(*({} for i in range(3)))",
         "x = await gather(*map(lambda i: {}, range(3)))",
-        "task = asyncio.create_task({})\nx = await task",
-        "x = await asyncio.wait_for({}, 5)",
+        "task = {}\nx = await task",
+        "x = asyncio.run({})",
         "waiting = []\nfor i in range(3):\n    waiting.append({})\nx = await asyncio.gather(*waiting)",
         "waiting = [{} for i in range(3)]\nfor each in waiting:\n    print(await each)",
         "waiting = {{i: {} for i in range(3)}}\nx = dict(zip(waiting, await gather(*waiting.values())))",
@@ -39,6 +39,10 @@ def read(code: str) -> Program:
         "if (each := {}):\n    x = await each",
         "x = [await each for each in [{}]]",
         "async def f():\n    return await {}\nx = await f()",
+        "async def f(each):\n    return await each\nx = await gather(*[f({}) for n in range(3)])",
+        "async def f(n, *, each):\n    return await each\nx = await f(1, each={})",
+        "def f(n):\n    return {}\nx = await gather(f(1), f(2))",
+        "f = lambda n: {}\nx = await gather(f(1), f(2))",
     ],
 )
 def test_a_call_whose_result_is_awaited_is_asynchronous(code: str) -> None:
@@ -46,6 +50,17 @@ def test_a_call_whose_result_is_awaited_is_asynchronous(code: str) -> None:
     program = read(code.format(*[CALL] * calls))
     assert program.form == code.format(*[WAITED] * calls)
     assert "a__b" in program.tools
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "f = {}\nx = await gather(f(q=1), f(q=2))",
+        "async def f(tool, *more):\n    return await tool(*more)\nx = await f({}, 1)",
+    ],
+)
+def test_a_tool_that_is_given_another_name_too(code: str) -> None:
+    assert read(code.format("a__b")).form == code.format(f"a__b{AWAITED}")
 
 
 @pytest.mark.parametrize(
@@ -134,6 +149,7 @@ DEEP = {
     "elif": "if 1: 1\n" + "elif 1: 1\n" * 3_200,
     "import": "import " + "a." * 16_000 + "a",
     "open": "f(",
+    "braces": "f'" + "{x}" * 10_000 + "'",
     "number": "9" * 32_000,
     "nul": "a\0b",
     "surrogate": "'\ud800'",
@@ -146,6 +162,20 @@ DEEP = {
 def test_what_cannot_be_read_is_an_error_that_says_that_nothing_ran(shape: str) -> None:
     with pytest.raises(InvalidArgumentsError, match=r"Nothing ran"):
         read(DEEP[shape])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "t = asyncio.create_task(a__b())",
+        "async with asyncio.TaskGroup() as t: pass",
+        "x = await asyncio.gather(a__b(), return_exceptions=True)",
+    ],
+)
+def test_what_asyncio_lacks_is_said_before_calls_are_made(line: str) -> None:
+    with pytest.raises(InvalidArgumentsError, match=r"Line 3: .* Nothing ran\."):
+        read(f"import asyncio\na__b()\n{line}")
+    assert read(f"asyncio = a__b()\n{line}").tools == ("a__b",)
 
 
 def test_an_error_of_syntax_names_its_line() -> None:

@@ -86,8 +86,8 @@ def test_only_what_is_certainly_wrong_blocks() -> None:
         "main.py:4:1: error[unsupported-operator] Operator `+` is not supported",
         "no line of it",
     ]
-    assert blocking(found, {"a__b": entry}) == (
+    assert blocking(found, {"a__b": entry}, ()) == (
         "Line 2: Argument 'p' does not match any known parameter of function 'a__b'. a__b [q:string*]."
     )
-    assert blocking(found[1:], {}) == ""
-    assert blocking([found[0]] * (MOST + 3), {}).endswith("And 3 more.")
+    assert blocking(found[1:], {}, ()) == ""
+    assert blocking([found[0]] * (MOST + 3), {}, ()).endswith("And 3 more.")
