@@ -113,6 +113,7 @@ class Programs:
         self._sandbox = Sandbox()
         self._sessions: Sessions[_Paused] = Sessions()
         self._locks: dict[Hashable, asyncio.Lock] = {}
+        """By client that is there, from its first program on."""
         self._expiry: asyncio.TimerHandle | None = None
 
     def remove_client(self, client: Client) -> None:
@@ -330,10 +331,9 @@ class Programs:
     def _stopped(self, paused: _Paused, owner: Hashable) -> None:
         """The client has cancelled a request during which ``paused`` ran, so that it gets no reply."""
         journal = paused.calls.journal
-        if journal.entries:
+        if journal.entries and owner in self._locks:
             text = f"The client stopped the program before: {journal.text}."
             self._sessions.variables(owner).unsaid = text
-            self._begin_expiry()
 
     def _begin_expiry(self) -> None:
         if self._expiry is None:

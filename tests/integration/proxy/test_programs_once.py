@@ -170,6 +170,12 @@ async def test_a_client_that_leaves_takes_its_programs_along(tmp_path: Path) -> 
         programs = bridge.proxy.tool_caller.programs
         assert programs is not None
         assert len(programs._sessions) > 0
-        await bridge.proxy.remove_client(wire.session.client)
+        wire.send_call({"code": "up__look(do=[['hang']])"}, "run_code")
+        await comes_true(lambda: len(done(bridge)) == 1)
+        # Over HTTP its requests may end after it has left: what they said was kept then.
+        await bridge.endpoint.left(wire.session.client)
         assert len(programs._sessions) == 0
-    assert done(bridge) == []
+        wire.session.end()
+        await wire.session.finish(0.0)
+        assert len(programs._sessions) == 0
+    assert len(done(bridge)) == 1
