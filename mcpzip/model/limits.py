@@ -317,7 +317,8 @@ PROGRAM_SECONDS = 5.0
 PROGRAM_MEMORY = 64 * MiB
 """Memory of a program. It is ended when it needs more."""
 PROGRAM_VALUE = 8 * MiB
-"""Bytes of a tool's result that a program gets. A larger one is kept, and an error in the program."""
+"""Bytes of a tool's result that a program gets, of the arguments that it gives a tool, and of what it ends
+with. A larger result is kept, and an error in the program; the rest are errors too."""
 PROGRAM_CALLS = 100
 """Calls of tools that one program makes. A further call fails in the program."""
 PROGRAM_CALLS_AT_ONCE = 8

@@ -33,7 +33,8 @@ LONGEST_SLEEP = 86_400.0
 ERROR = 4_000
 """Characters of the error with which a program ends."""
 LARGE = 256 * 1024
-"""Characters of a kept result from which on it isn't among the variables: the next program reads it again."""
+"""Characters of a kept result from which on it isn't among the variables: the next program reads it again.
+And bytes of variables from which on it is tried whether a program can have them."""
 _CHECKED = "mcpzip_checked"
 """What the checked form of a program reads first, so that nothing of it runs."""
 _SLEEPS = ("time.sleep", "asyncio.sleep")
@@ -69,8 +70,9 @@ class Host(Protocol):
 class Outcome(msgspec.Struct):
     """How a run ended. value: JSON text, "" for none. error: why it failed, "" if it didn't. lines: the lines
     of the program in which it failed, the innermost last. printed: what it printed, as far as that is kept.
-    state: the variables; None if they are lost. waiting: if it is paused, the calls that it waits for, and
-    ``snapshot``. settled: by call, what has been answered and not been handed over yet.
+    state: the variables; None if they are lost, b"" if those of before are lost too. waiting: if it is
+    paused, the calls that it waits for, and ``snapshot``. settled: by call, what has been answered and not
+    been handed over yet.
     """
 
     value: str = ""
@@ -160,20 +162,37 @@ class Sandbox:
         before, b"" for none. seconds: that it may take in all, and as many until a worker is free. Raises
         OverloadedError.
         """
+        outcome = await self._run(form, tools, inputs, state, host, seconds)
+        await self._try_state(outcome)
+        return outcome
+
+    async def _run(
+        self,
+        form: str,
+        tools: tuple[str, ...],
+        inputs: Mapping[str, str],
+        state: bytes,
+        host: Host,
+        seconds: float,
+    ) -> Outcome:
         printed = _Printed()
         async with self._session(seconds) as session:
-            if state:
-                await session.load_session(state)
-            if defined := prelude(tools, is_first=not state):
-                await session.feed_run(defined, skip_type_check=True)
+            try:
+                if state:
+                    await session.load_session(state)
+                if defined := prelude(tools, is_first=not state):
+                    await session.feed_run(defined, skip_type_check=True)
+            except self._monty.MontyError:  # they take more memory than their form here has bytes
+                text = "the variables of before take all the memory of a program, so they are forgotten now"
+                return Outcome(error=text, state=b"")
             for name, value in inputs.items():
                 if len(value) > limits.PROGRAM_VALUE:
                     text = f"{name} is too large for a program: execute_tool reads it in parts"
-                    return Outcome(error=text, state=state)
+                    return Outcome(error=text)
                 try:
                     await session.feed_run(binding(name), inputs={KEPT: value})
                 except self._monty.MontyError as error:
-                    return Outcome(error=f"{name} can't be used here: {_said(error)}", state=state)
+                    return Outcome(error=f"{name} can't be used here: {_said(error)}")
             run = _Run(self._monty, session, host, printed, seconds)
             run.large = [name for name, value in inputs.items() if len(value) > LARGE]
             return await run.drive(lambda: session.feed_start(form, print_callback=printed))
@@ -186,12 +205,29 @@ class Sandbox:
         async with self._session(None) as session:
             run = _Run(self._monty, session, host, printed, seconds)
             run.expect(paused, answered)
-            return await run.drive(lambda: session.load_snapshot(paused.snapshot, print_callback=printed))
+            outcome = await run.drive(lambda: session.load_snapshot(paused.snapshot, print_callback=printed))
+        await self._try_state(outcome)
+        return outcome
+
+    async def _try_state(self, outcome: Outcome) -> None:
+        """Gives the variables up if they leave a program too little memory: no further one could run. They
+        take more than their bytes here.
+        """
+        if outcome.state is None or len(outcome.state) <= LARGE:
+            return
+        async with self._session(None, limits.PROGRAM_MEMORY * 3 // 4) as session:
+            try:
+                await session.load_session(outcome.state)
+                await session.feed_run("0")
+            except self._monty.MontyError:
+                outcome.state = None
 
     @asynccontextmanager
-    async def _session(self, seconds: float | None, **settings: Any) -> AsyncIterator[Any]:
-        """A session in a worker. seconds: that it may take until one is free, None for any number. Raises
-        OverloadedError.
+    async def _session(
+        self, seconds: float | None, memory: int | None = None, **settings: Any
+    ) -> AsyncIterator[Any]:
+        """A session in a worker. seconds: that it may take until one is free, None for any number. memory:
+        bytes, None for `limits.PROGRAM_MEMORY`. Raises OverloadedError.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -202,7 +238,7 @@ class Sandbox:
             async with self._pool.checkout(
                 limits={
                     "max_feed_duration_secs": limits.PROGRAM_SECONDS,
-                    "max_memory": limits.PROGRAM_MEMORY,
+                    "max_memory": memory or limits.PROGRAM_MEMORY,
                 },
                 os_policy={"sleep": "call_host"},
                 **settings,
@@ -302,7 +338,13 @@ class _Run:
             return self._outcome(error=f"the sandbox ended: {error}")
         except monty.MontyError as error:
             return await self._failed(error)
-        return self._outcome(value=_text(snapshot.output), state=await self._state())
+        value = _text(snapshot.output)
+        if (size := len(value)) > limits.PROGRAM_VALUE:
+            text = (
+                f"its value has {size:,} characters, and a program ends with {limits.PROGRAM_VALUE:,} at most"
+            )
+            return self._outcome(error=text, state=await self._state())
+        return self._outcome(value=value, state=await self._state())
 
     async def _look_up(self, snapshot: Any) -> Any:
         name = snapshot.variable_name

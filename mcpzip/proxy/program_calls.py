@@ -311,8 +311,8 @@ async def _arguments(request: Request) -> bytes:
             raise FailedCallError("its arguments can't be written as JSON") from error
         return given
 
-    if len(request.arguments) > limits.MESSAGE:
-        raise FailedCallError("its arguments are too long")
+    if len(request.arguments) > limits.PROGRAM_VALUE:
+        raise FailedCallError(f"its arguments have more than {limits.PROGRAM_VALUE:,} characters")
     return await _computed(read, len(request.arguments), "arguments")
 
 

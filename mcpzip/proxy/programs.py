@@ -298,10 +298,10 @@ class Programs:
         variables, results = self._sessions.variables(owner), self._host.tool_caller.results
         unsaid, variables.unsaid = variables.unsaid, ""
         if outcome.state is not None:
-            names = paused.variables | paused.program.assigns
+            names = paused.variables | paused.program.assigns if outcome.state else frozenset()
             if owner is not None and variables.version != paused.version:
                 unsaid = f"{unsaid} {replaced(variables.names - names)}".strip()
-            self._sessions.store(owner, outcome.state, names, paused.tools)
+            self._sessions.store(owner, outcome.state, names, paused.tools if outcome.state else frozenset())
             self._begin_expiry()
 
         def made(outcome: Outcome, blocks: Sequence[bytes] = ()) -> Reply:

@@ -81,6 +81,27 @@ async def test_odd_sleeps(tmp_path: Path) -> None:
             assert text_of(answer["result"]).startswith("6\n")
 
 
+async def test_variables_that_leave_no_room_are_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take more memory than their form here has bytes. The client could run no program any more."""
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy()
+        monkeypatch.setattr(limits, "PROGRAM_MEMORY", 8 << 20)
+        said = text_of(await run_code(wire, "x = [str(n) for n in range(50_000)]\n1"))
+        assert "Its variables are too large to be kept" in said
+        assert await value(wire, "up__look(do=[])") == {}
+
+
+async def test_a_value_has_a_limit(tmp_path: Path) -> None:
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy()
+        assert "9,000,002 characters" in await error(wire, "x = 'a' * 9_000_000\nx")
+        assert "more than 8,388,608" in await error(wire, "up__look(do=[], x=x)")
+        assert await value(wire, "len(x)") == 9_000_000
+    assert done(bridge) == []
+
+
 async def test_what_it_prints_has_a_limit(tmp_path: Path) -> None:
     async with bridged(tmp_path, **META) as bridge:
         wire = await bridge.legacy()
