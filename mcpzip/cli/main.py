@@ -11,9 +11,12 @@ def main() -> None:
     """Runs the command line and exits: 0 done, 1 failed, 2 the request or the config is wrong."""
     sys.excepthook = _crashed
     try:
-        sys.exit(_run(sys.argv[1:]))
+        code = _run(sys.argv[1:])
     except KeyboardInterrupt:  # nothing has been started yet that would have to be ended
-        sys.exit(1)
+        code = 1
+    if "pydantic_monty" in sys.modules:
+        _end(code)
+    sys.exit(code)
 
 
 def _run(argv: list[str]) -> int:
@@ -29,6 +32,22 @@ def _run(argv: list[str]) -> int:
     from mcpzip.cli.commands import run
 
     return run(argv)
+
+
+def _end(code: int) -> None:
+    """Exits without the end of the interpreter, in which the threads of the sandbox for programs abort the
+    process now and then, above all if a program was running (pydantic-monty 1.4).
+    """
+    import atexit
+    import os
+
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            pass  # it is closed, or there is none
+    os._exit(code)
 
 
 def _plain(argv: list[str]) -> "tuple[list[str], str | None, bool]":

@@ -144,6 +144,7 @@ async def test_kept_results_are_variables_and_images_survive(fake_mcp: Fake, tmp
         large = client.use("run_code", code="r1").result["content"]
         assert large[0]["text"].startswith("Kept as ")
         assert large[-1]["text"].startswith("No calls")
+        assert client.leave() == 0
 
 
 def test_the_tool_is_there_if_the_config_says_so(fake_mcp: Fake, tmp_path: Path) -> None:
