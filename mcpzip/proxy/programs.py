@@ -383,7 +383,7 @@ def _is_state(state: bytes) -> bool:
 def _read(fields: Mapping[str, bytes], longest: float) -> tuple[str, float]:
     """The code, and the seconds that it may take. Raises InvalidArgumentsError."""
     if len(fields.get("code", b"")) > 6 * PROGRAM + 2:  # however its characters are written
-        raise too_long(len(fields["code"]) // 6)
+        raise too_long()
     try:
         code = unquote(fields["code"]) if "code" in fields else ""
     except ValueError:

@@ -149,6 +149,7 @@ DEEP = {
     "elif": "if 1: 1\n" + "elif 1: 1\n" * 3_200,
     "import": "import " + "a." * 16_000 + "a",
     "open": "f(",
+    "statements": "x;" * 8_000,
     "braces": "f'" + "{x}" * 10_000 + "'",
     "number": "9" * 32_000,
     "nul": "a\0b",
