@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import msgspec
 
 from mcpzip.model import limits
-from mcpzip.model.errors import InvalidArgumentsError, OverloadedError
+from mcpzip.model.errors import InvalidArgumentsError
 from mcpzip.programs.prelude import KEPT, LATER, NOW, binding, prelude
 from mcpzip.system.threads import in_thread
 
@@ -130,7 +130,7 @@ class Sandbox:
 
     async def problems(self, text: str, stubs: str, seconds: float) -> list[str]:
         """What the type checker finds in a program, one line each, as it says it. Nothing of it runs.
-        seconds: that it may take until a worker is free. Raises OverloadedError.
+        seconds: that it may take until a worker is free. Raises InvalidArgumentsError.
         """
         async with self._session(
             seconds,
@@ -160,7 +160,7 @@ class Sandbox:
         """Runs a program in the form of `source.Program`. tools: the names in it that are tools, without
         those that ``state`` has. inputs: the values of variables, JSON texts by name. state: the variables of
         before, b"" for none. seconds: that it may take in all, and as many until a worker is free. Raises
-        OverloadedError.
+        InvalidArgumentsError.
         """
         outcome = await self._run(form, tools, inputs, state, host, seconds)
         await self._try_state(outcome)
@@ -227,13 +227,14 @@ class Sandbox:
         self, seconds: float | None, memory: int | None = None, **settings: Any
     ) -> AsyncIterator[Any]:
         """A session in a worker. seconds: that it may take until one is free, None for any number. memory:
-        bytes, None for `limits.PROGRAM_MEMORY`. Raises OverloadedError.
+        bytes, None for `limits.PROGRAM_MEMORY`. Raises InvalidArgumentsError.
         """
         try:
             async with asyncio.timeout(seconds):
                 await self._places.acquire()
         except TimeoutError as error:
-            raise OverloadedError from error
+            text = "Too many programs run at the moment. Nothing ran: try again later."
+            raise InvalidArgumentsError(text) from error
         try:
             async with self._pool.checkout(
                 limits={

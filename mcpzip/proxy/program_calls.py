@@ -110,10 +110,11 @@ class ProgramCalls:
                     f"{named(prepared.entry.name)} has to be allowed by a person, and its arguments are too "
                     f"long to be shown to one. Call it with execute_tool."
                 )
-            if not self._can_ask:
+            if self._can_ask:
+                prepared.confirm = Confirm(decision.rule, self._seen_besides(prepared.entry.server))
+            if prepared.confirm is None or self._exchange.client.era is not Era.MODERN:
                 self.prepared[request.number] = prepared
                 raise PausedError
-            prepared.confirm = Confirm(decision.rule, self._seen_besides(prepared.entry.server))
         return await self._value(request.number, prepared, self._exchange, {})
 
     async def answered(
@@ -134,6 +135,21 @@ class ProgramCalls:
             return failed(str(error))
         except PausedError:
             return None
+
+    def asks_during_request(self, number: int) -> bool:
+        """Whether a legacy client is asked about the paused call ``number`` during its request."""
+        prepared = self.prepared.get(number)
+        return prepared is not None and prepared.confirm is not None and number not in self.asked
+
+    async def ask(self, number: int) -> "dict[str, Any]":
+        """Has a person asked about this call, and makes it. Returns its outcome."""
+        prepared = self.prepared.pop(number)
+        assert prepared.confirm is not None
+        prepared.confirm = Confirm(prepared.confirm.rule, self._seen_besides(prepared.entry.server))
+        try:
+            return succeeded(await self._value(number, prepared, self._exchange, {}))
+        except FailedCallError as error:
+            return failed(str(error))
 
     async def settled(
         self, number: int, result: bytes | None, error: Exception | None, exchange: Exchange

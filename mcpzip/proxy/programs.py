@@ -277,10 +277,13 @@ class Programs:
         """The reply to the client after ``run``, which is a part of the program or all of it."""
         calls, started = paused.calls, time.perf_counter()
         try:
-            outcome = await run
+            outcome = self._printed(paused, await run)
+            # Meanwhile no worker of the sandbox waits, and a person has as long as they need.
+            while outcome.waiting and calls.asks_during_request(number := paused.waits_for.number):
+                answered = await calls.ask(number)
+                resumed = self._sandbox.resume(outcome, {number: answered}, calls, paused.seconds)
+                outcome = self._printed(paused, await resumed)
             calls.seconds += time.perf_counter() - started
-            outcome.printed = calls.printed = (calls.printed + outcome.printed)[:PROGRAM_PRINTED]
-            paused.outcome = outcome
             if outcome.waiting and paused.size > PROGRAMS_OF_CLIENT_SIZE:
                 outcome = Outcome(error="What it knows is too large to wait with", printed=calls.printed)
             if not outcome.waiting:
@@ -292,6 +295,13 @@ class Programs:
         paused.name = self._sessions.pause(owner, paused, paused.size)
         self._begin_expiry()
         return self._asks(paused)
+
+    def _printed(self, paused: _Paused, outcome: Outcome) -> Outcome:
+        """``outcome``, which is that of ``paused`` now, with what was printed before."""
+        printed = paused.calls.printed + outcome.printed
+        outcome.printed = paused.calls.printed = printed[:PROGRAM_PRINTED]
+        paused.outcome = outcome
+        return outcome
 
     async def _reply(self, paused: _Paused, outcome: Outcome, client: Client, owner: Hashable) -> bytes:
         """The reply of a program that has ended. There is one however busy we are: the calls were made."""

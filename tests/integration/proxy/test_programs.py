@@ -10,7 +10,9 @@ from helpers.driver import Json, serving, text_of
 from helpers.programs import FORM, META, call_to_make, done, error, run_code, value
 from mcpzip_fakes.launch import FakeServer
 
+from mcpzip.model import limits
 from mcpzip.programs.stubs import UNCHECKED
+from mcpzip.proxy.programs import Programs
 
 Fake = Callable[..., FakeServer]
 
@@ -195,6 +197,24 @@ async def test_a_person_is_asked_by_the_client_in_both_eras(tmp_path: Path) -> N
         assert len(done(bridge)) == 4
         assert "Nothing was run again" in text_of(await run_code(new, code, **again))
     assert len(done(bridge)) == 4
+
+
+async def test_no_worker_waits_for_a_person(tmp_path: Path) -> None:
+    """Eight people who did not answer would have kept all others from running programs."""
+    code = "import asyncio\nawait asyncio.gather(up__run(do=[], n=1), up__look(do=[]), up__run(do=[], n=2))"
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy(**FORM)
+        number = wire.send_call({"code": code}, "run_code")
+        for count in (1, 2):
+            await wire.hears(lambda one: one.get("method") == "elicitation/create")
+            asked = wire.heard.pop()
+            assert asked["method"] == "elicitation/create"
+            assert len(done(bridge)) == count
+            programs = bridge.proxy.tool_caller.programs
+            assert isinstance(programs, Programs)
+            assert programs._sandbox._places._value == limits.PROGRAMS
+            wire.write({"id": asked["id"], "result": YES})
+        assert text_of((await wire.answer(number))["result"]).startswith("[{}, {}, {}]\n3 calls")
 
 
 async def test_a_no_is_an_error_in_the_program(tmp_path: Path) -> None:
