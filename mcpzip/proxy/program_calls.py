@@ -166,10 +166,10 @@ class ProgramCalls:
         except FailedCallError as failure:
             return failed(str(failure))
 
-    def count_kept(self, reply: bytes) -> None:
-        """Counts the results that the client did not have to read. reply: what it reads instead."""
+    def count_kept(self, tokens: int) -> None:
+        """Counts the results that the client did not have to read. tokens: of what it reads instead."""
         read = [(entry.tool, entry.tokens) for entry in self.journal.entries if entry.tokens]
-        self._host.tool_caller.results.count_program(read, size_in_tokens(read_result(reply).text))
+        self._host.tool_caller.results.count_program(read, tokens)
 
     @property
     def _can_ask(self) -> bool:
@@ -312,6 +312,11 @@ def _failure(error: Exception, noted: journals.Entry) -> FailedCallError:
     elif isinstance(error, JsonRpcError | UpstreamRpcError) or not isinstance(error, UpstreamError):
         noted.state = "failed"
     return FailedCallError(str(error)[:_ERROR])
+
+
+def tokens_of(reply: bytes) -> int:
+    """About so many tokens does a client read of ``reply``."""
+    return size_in_tokens(read_result(reply).text)
 
 
 async def _arguments(request: Request) -> bytes:

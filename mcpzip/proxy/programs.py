@@ -48,7 +48,7 @@ from mcpzip.proxy.input_required import is_input_required
 from mcpzip.proxy.metatools import EXECUTE
 from mcpzip.proxy.name_resolution import NameResolver
 from mcpzip.proxy.parking import HANDLE_PREFIX
-from mcpzip.proxy.program_calls import Prepared, ProgramCalls
+from mcpzip.proxy.program_calls import Prepared, ProgramCalls, tokens_of
 from mcpzip.proxy.program_replies import RUN_CODE_TOOL, Reply, ended, paused_before, replaced
 from mcpzip.proxy.tool_caller import ToolCaller
 from mcpzip.proxy.workers import run_in_worker
@@ -153,20 +153,19 @@ class Programs:
         )
         await self._sandbox.start()
         if program.tools:
-            names = (*variables.names, *inputs)
+            names = (*(variables.names & program.reads), *inputs)
             known = await run_in_worker(lambda: stubs(tools, names), "code")
             found = await self._sandbox.problems(program.text, known, seconds)
             if problems := await run_in_worker(lambda: blocking(found, tools, program.mappings), "code"):
                 raise InvalidArgumentsError(f"{problems} Nothing ran.")
-        defined = variables.tools | set(program.tools)
+        new = tuple(name for name in program.tools if name not in variables.tools | variables.names)
         calls = ProgramCalls(self._host, exchange, tools)
-        new = tuple(name for name in program.tools if name not in variables.tools)
 
         async def run() -> Outcome:
             return await self._sandbox.run(program.form, new, inputs, variables.state, calls, seconds)
 
-        began = variables.names, variables.version
-        paused = _Paused(program, _digest(program.text), calls, Outcome(), defined, *began, seconds)
+        began = variables.tools | set(new), variables.names, variables.version
+        paused = _Paused(program, _digest(program.text), calls, Outcome(), *began, seconds)
         return await self._ended(paused, exchange, owner, run())
 
     async def _tools(self, program: Program, variables: frozenset[str]) -> dict[str, Entry]:
@@ -332,11 +331,13 @@ class Programs:
             reply = made(Outcome(error="It has ended, and its value can't be shown now", state=outcome.state))
         shown = await results.shown(RUN_CODE_TOOL, reply.result, client, EXECUTE)
 
-        def noted() -> bytes:
-            paused.calls.count_kept(shown)
-            return reply.with_status(shown)
+        def finished() -> tuple[bytes, int]:
+            return reply.with_status(shown), tokens_of(shown)
 
-        return noted() if len(shown) <= READ_AT_ONCE else await run_in_worker(noted, "reply")
+        is_short = len(shown) <= READ_AT_ONCE
+        result, tokens = finished() if is_short else await run_in_worker(finished, "reply")
+        paused.calls.count_kept(tokens)
+        return result
 
     def _stopped(self, paused: _Paused, owner: Hashable) -> None:
         """The client has cancelled a request during which ``paused`` ran, so that it gets no reply."""

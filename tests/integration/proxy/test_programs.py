@@ -66,6 +66,8 @@ async def test_variables_stay_also_after_an_error(tmp_path: Path) -> None:
         assert "don't repeat its calls" in said
         assert await value(wire, "[x, y]") == [{}, 5]
         assert "NameError" in await error(other, "y")
+        await run_code(wire, "up__run = 5")
+        assert await value(wire, "up__run") == 5
         assert "Variables are not kept" not in said
 
 
