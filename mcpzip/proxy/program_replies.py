@@ -132,7 +132,9 @@ def _failure(program: Program, outcome: Outcome, journal: Journal, *, keeps_vari
         number = outcome.lines[-1]
         where = f"Line {number} ({one_line(program.line(number))[:200]}): "
     text = f"{where}{one_line(outcome.error).rstrip('.')}."
-    if journal.entries:
+    if not journal.entries:
+        text = f"{text} No call was made."
+    else:
         text = f"{text} Of the program: {journal.text}."
         if journal.may_have_run:
             text = f"{text} Check what may have run before you call it again."
