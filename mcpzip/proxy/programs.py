@@ -257,6 +257,8 @@ class Programs:
     def _waiting(self, name: str, owner: Hashable, entry: Entry, arguments: bytes) -> _Paused:
         """The paused program ``name``, if it waits for this call. Raises InvalidArgumentsError."""
         paused = self._sessions.paused(owner, name)
+        if not self._host.config.code.enabled:
+            raise InvalidArgumentsError("The config lets no programs run any more. Nothing ran.")
         if paused is None or paused.is_asked:
             raise InvalidArgumentsError(f"There is no paused program {name!r} any more. Nothing ran.")
         expected = paused.prepared

@@ -7,6 +7,9 @@ from helpers.bridging import Bridge, bridged
 from helpers.changing_server import ChangingServer, tool
 from helpers.driver import comes_true, proxy_of, text_of
 from helpers.programs import FORM, META, call_to_make, done, error, run_code, value
+from msgspec.structs import replace
+
+from mcpzip.config.schema import CodeConfig
 
 HANG = "['hang']"
 
@@ -150,6 +153,15 @@ async def test_an_answer_and_execute_tool_are_two_ways(tmp_path: Path) -> None:
         state = asked["requestState"].replace(run, call["run"])
         again = await other.call({"code": "up__run(do=[])"}, "run_code", requestState=state)
         assert "doesn't wait for an answer" in text_of(again["result"])
+    assert done(bridge) == []
+
+
+async def test_a_paused_program_ends_where_programs_are_turned_off(tmp_path: Path) -> None:
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy()
+        call = call_to_make(await run_code(wire, "up__run(do=[])"))
+        bridge.proxy.reconfigure(replace(bridge.proxy.config, code=CodeConfig()))
+        assert "no programs run any more" in text_of((await wire.call(call, "execute_tool"))["result"])
     assert done(bridge) == []
 
 
