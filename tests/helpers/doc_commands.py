@@ -21,6 +21,7 @@ NOT_RUN = {
     r"\.venv/bin/python -m pytest.*": "is this very test run",
     r"(\.venv/bin/)?nox\b.*": "would run this test in a test",
     r"(\.venv/bin/)?(python|python3) -m bench\b.*": "measures for minutes and asserts nothing",
+    r"git clone .+": "fetches traces from the network",
     r"python3 tools/performance\.py .*": "wants what the benchmarks have measured",
     r"mcpzip-conformance install .*": "fetches from a registry",
     r"(claude|codex|gemini|code) .*": "other people's programs",
