@@ -57,7 +57,7 @@ def main(
         if listing:
             _list()
         elif show is not None:
-            click.echo(find(show).read_text(encoding="utf-8"), nl=False)
+            click.echo(Path(find(show)).read_text(encoding="utf-8"), nl=False)
         elif scenario is None:
             raise click.UsageError("name a scenario, or see --list")
         elif scenario in endpoint_settings.ENDPOINTS:

@@ -6,8 +6,6 @@ one gets a result of type ``input_required``, and sends its answers in a new req
 ``requestState``, which is signed and bound to the request.
 """
 
-import base64
-import binascii
 from collections.abc import Mapping
 
 import msgspec
@@ -122,15 +120,15 @@ def _brought(request: Request, asks: Asks, state: bool) -> JsonObject:
 
 def _seal(request: Request, turn: int, answers: JsonObject) -> str:
     body = msgspec.json.encode([_bound(request), turn, answers])
-    return f"{base64.urlsafe_b64encode(body).decode()}.{_signature(body)}"
+    return f"{body.hex()}.{_signature(body)}"
 
 
 def _unseal(request: Request, sealed: object) -> JsonObject:
     wrong = Refused(INVALID_PARAMS, "requestState is not the one this server gave out")
     text, _, signature = sealed.partition(".") if isinstance(sealed, str) else ("", "", "")
     try:
-        body = base64.urlsafe_b64decode(text)
-    except (ValueError, binascii.Error):
+        body = bytes.fromhex(text)
+    except ValueError:
         raise wrong from None
     if not signature or signature != _signature(body):
         raise wrong

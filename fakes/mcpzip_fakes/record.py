@@ -7,19 +7,22 @@
 exit, crash, cancelled, held, release, changed, grandchild, http; of a protected server also bearer, auth,
 auth-answer. A message that isn't JSON is under ``text``, with invalid bytes as backslash escapes. Each line
 is one `write` to a file opened for appending, so that several processes can share a record.
+
+The rule: every fake imports this at its start, so what only tests need is imported where they need it.
 """
 
 import asyncio
-import json
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 
 from mcpzip_fakes.answer import JsonObject
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _T = TypeVar("_T")
 _POLL = 0.005
@@ -95,20 +98,27 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 class Record:
     """Reads a record, even while others still write to it: each method first reads the new lines."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: "str | Path") -> None:
+        self._path = os.fspath(path)
         self._offset = 0
         self._lines: list[Line] = []
 
+    @property
+    def path(self) -> "Path":
+        """Its file."""
+        from pathlib import Path
+
+        return Path(self._path)
+
     @classmethod
-    def load(cls, path: str | Path) -> "Record":
+    def load(cls, path: "str | Path") -> "Record":
         """The record in ``path``; empty while the file doesn't exist."""
         return cls(path)
 
     def lines(self) -> list[Line]:
         """All lines, in the order they were written."""
-        if self.path.exists():
-            with self.path.open("rb") as file:
+        if os.path.exists(self._path):
+            with open(self._path, "rb") as file:
                 file.seek(self._offset)
                 fresh = file.read()
             whole, newline, _ = fresh.rpartition(b"\n")
@@ -162,7 +172,7 @@ class Record:
     def _too_late(self, timeout: float) -> TimeoutError:
         seen = ", ".join(f"{line.what} {line.method}".strip() for line in self.lines()[-20:]) or "nothing"
         return TimeoutError(
-            f"{self.path} did not come to it within {timeout:g} s; the last it has is: {seen}"
+            f"{self._path} did not come to it within {timeout:g} s; the last it has is: {seen}"
         )
 
 
@@ -182,6 +192,8 @@ def _line(raw: bytes) -> Line:
     try:
         fields = cast(JsonObject, msgspec.json.decode(raw))
     except msgspec.DecodeError:  # a number too large for a double is valid JSON
+        import json
+
         fields = cast(JsonObject, json.loads(raw))
     known: JsonObject = {
         key: fields.pop(key)

@@ -24,9 +24,9 @@ whole definition as JSON text, sent byte for byte over stdio; it can be any JSON
 tested.
 """
 
+import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec import Struct
@@ -40,13 +40,17 @@ from mcpzip_fakes.made import Made
 from mcpzip_fakes.oauth import settings
 from mcpzip_fakes.oauth.settings import OAuth
 
+if TYPE_CHECKING:
+    from pathlib import Path  # imported only where it is needed, because a fake on stdio doesn't need it
+
 ERAS: Mapping[str, tuple[str, ...]] = {
     "legacy": LEGACY_VERSIONS,
     "modern": MODERN_VERSIONS,
     "both": LEGACY_VERSIONS + MODERN_VERSIONS,
 }
 
-SHIPPED = Path(__file__).parent / "scenarios"
+SHIPPED = os.path.join(os.path.dirname(__file__), "scenarios")
+"""The folder of the shipped scenarios."""
 
 _JSON_KEYS = ("inputSchema", "outputSchema", "annotations", "icons", "_meta", "arguments")
 
@@ -138,21 +142,20 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
             raise scenario_error(source, error, _keys()) from None
 
     @classmethod
-    def load(cls, path: str | Path) -> "Scenario":
+    def load(cls, path: "str | Path") -> "Scenario":
         """The scenario in a TOML or JSON file, or the shipped one of this name. Raises ScenarioError if it
         can't be used."""
         file = find(path)
         try:
-            text = file.read_bytes()
-            data = _from_json(text) if file.suffix == ".json" else _from_toml(text)
+            with open(file, "rb") as opened:
+                text = opened.read()
+            data = _from_json(text) if file.endswith(".json") else _from_toml(text)
         except OSError as error:
-            raise ScenarioError(
-                str(file), "", f"it can't be read ({error.strerror})", "check the path"
-            ) from error
+            raise ScenarioError(file, "", f"it can't be read ({error.strerror})", "check the path") from error
         except ValueError as error:  # both readers' errors are ValueErrors
-            raise ScenarioError(str(file), "", str(error), "correct the syntax") from error
-        data.setdefault("name", file.stem)
-        return cls.from_mapping(data, str(file))
+            raise ScenarioError(file, "", str(error), "correct the syntax") from error
+        data.setdefault("name", os.path.splitext(os.path.basename(file))[0])
+        return cls.from_mapping(data, file)
 
     def with_era(self, era: str) -> "Scenario":
         """The same server speaking this era. Raises ScenarioError if there is no such era."""
@@ -177,30 +180,31 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
                 )
         return self
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: "Path") -> "Path":
         """Write it as JSON for `load` in another process."""
-        file = Path(path)
-        file.write_bytes(msgspec.json.encode(self))
-        return file
+        path.write_bytes(msgspec.json.encode(self))
+        return path
 
 
-def find(name: str | Path) -> Path:
+def find(name: "str | Path") -> str:
     """The file of a scenario by its path or the name of a shipped one. Raises ScenarioError if there is
     none."""
-    path = Path(name)
-    if path.suffix in (".toml", ".json"):
+    path = os.fspath(name)
+    if os.path.splitext(path)[1] in (".toml", ".json"):
         return path
-    shipped = SHIPPED / f"{name}.toml"
-    if shipped.is_file():
+    shipped = os.path.join(SHIPPED, f"{path}.toml")
+    if os.path.isfile(shipped):
         return shipped
     raise ScenarioError(
-        str(name), "", "there is no scenario of this name", f"give a path, or one of {', '.join(names())}"
+        path, "", "there is no scenario of this name", f"give a path, or one of {', '.join(names())}"
     )
 
 
 def names() -> list[str]:
     """The names of the shipped scenarios; those in a folder begin with its name and a slash."""
-    files = [path.relative_to(SHIPPED).with_suffix("") for path in SHIPPED.rglob("*.toml")]
+    from pathlib import Path
+
+    files = [path.relative_to(SHIPPED).with_suffix("") for path in Path(SHIPPED).rglob("*.toml")]
     return sorted((file.as_posix() for file in files), key=lambda name: ("/" in name, name))
 
 

@@ -9,7 +9,6 @@ not check the UTF-8 of strings that it skips (§8.1), and rejects escaped lone s
 """
 
 import codecs
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Set
 from typing import cast
@@ -86,6 +85,8 @@ def quote(text: str) -> bytes:
     try:
         return _encode(text)
     except UnicodeEncodeError:
+        import json  # takes 2 ms, and few texts need it
+
         return json.dumps(text).encode()
 
 
@@ -95,6 +96,8 @@ def unquote(raw: bytes) -> str:
         raise ValueError("not a JSON string")
     if b"\\" not in raw:
         return raw[1:-1].decode()
+    import json
+
     return cast(str, json.loads(raw.decode()))
 
 

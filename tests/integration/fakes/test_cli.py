@@ -81,7 +81,7 @@ def test_list_and_show() -> None:
     listed = run("--list").stdout
     assert all(name in listed for name in names())
     assert "silent-on-discover" in listed
-    assert run("--show", "todoist").stdout == (SHIPPED / "todoist.toml").read_text(encoding="utf-8")
+    assert run("--show", "todoist").stdout == Path(SHIPPED, "todoist.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
