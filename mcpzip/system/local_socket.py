@@ -18,6 +18,8 @@ import os
 import stat
 import sys
 
+from mcpzip.system.file_lock import lock_file
+
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
     import socket
@@ -129,24 +131,9 @@ def identity(path: str) -> "tuple[int, int] | None":
 
 
 def take_lock(path: str) -> int | None:
-    """Takes the lock of the file ``path``, which is made with its folder. Returns the descriptor that holds
-    it until it is closed; None if another process has it. Raises OSError.
-    """
+    """`lock_file`, after making the folder of ``path``."""
     _make_folder(os.path.dirname(path))
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-    while True:
-        lock = os.open(path, flags, 0o600)
-        try:
-            _lock(lock)
-            if _is_at(lock, path):
-                return lock
-        except BlockingIOError:
-            os.close(lock)
-            return None
-        except BaseException:
-            os.close(lock)
-            raise
-        os.close(lock)  # the file was replaced in the meantime
+    return lock_file(path)
 
 
 def remove_left_over(path: str, lock_path: str) -> bool:
@@ -163,21 +150,6 @@ def remove_left_over(path: str, lock_path: str) -> bool:
     finally:
         os.close(lock)
     return True
-
-
-def _lock(descriptor: int) -> None:
-    """Raises BlockingIOError if another process has the lock, other OSError."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except PermissionError as error:
-            raise BlockingIOError from error
-    else:
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def check_peer(connection: Connection) -> None:
@@ -243,10 +215,3 @@ def _is_socket(path: str) -> bool:
     if sys.platform != "win32" and found.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "the socket belongs to another user", path)
     return is_socket
-
-
-def _is_at(descriptor: int, path: str) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
-    except OSError:
-        return False

@@ -18,7 +18,7 @@ COMMAND = {
     "mcpzip.config": "paths",
     "mcpzip.model": "limits",
     "mcpzip.server": "start",
-    "mcpzip.system": "local_socket startup_io",
+    "mcpzip.system": "file_lock local_socket startup_io",
 }
 """What every `mcpzip serve` imports: package -> modules."""
 
@@ -92,8 +92,8 @@ DAEMON = {
 """What the daemon imports beyond that."""
 
 SMALL = (
-    "collections copyreg enum errno functools gc itertools json keyword math operator re reprlib select "
-    "signal types"
+    "atexit collections copyreg enum errno functools gc itertools json keyword math operator re reprlib "
+    "select signal types"
 )
 """Of the standard library: `json`, and what it imports."""
 MSGSPEC = (
@@ -102,7 +102,7 @@ MSGSPEC = (
 )
 """msgspec, what it imports, and a few more."""
 ASYNCIO = (
-    "ast asyncio atexit base64 binascii concurrent contextvars dis fcntl hmac inspect linecache locale "
+    "ast asyncio base64 binascii concurrent contextvars dis fcntl hmac inspect linecache locale "
     "logging opcode random secrets select selectors signal socket string subprocess token tokenize traceback "
     "weakref"
 )
