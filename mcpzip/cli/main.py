@@ -4,18 +4,37 @@ The rule: a client waits for `serve` to start, and `serve` for the daemon, so th
 and `server.daemon.main`; the other commands may import anything.
 """
 
+import atexit
+import os
 import sys
 
 
 def main() -> None:
     """Runs the command line and exits: 0 done, 1 failed, 2 the request or the config is wrong."""
+    code: int | None = None
+
+    def end() -> None:
+        """Ends the process without the end of the interpreter. That frees every object, which takes 10 to
+        30 ms, and in it the threads of the sandbox for programs abort the process now and then, above all if
+        a program was running (pydantic-monty 1.4).
+        """
+        if code is None:  # an exception has ended it
+            return
+        try:
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
+        except (OSError, ValueError):
+            if "pydantic_monty" not in sys.modules:
+                return  # the interpreter will try again, and report it
+        os._exit(code)
+
+    atexit.register(end)  # before all others, so that it runs after them, and after all threads
     sys.excepthook = _crashed
     try:
         code = _run(sys.argv[1:])
     except KeyboardInterrupt:  # nothing has been started yet that would have to be ended
         code = 1
-    if "pydantic_monty" in sys.modules:
-        _end(code)
     sys.exit(code)
 
 
@@ -32,22 +51,6 @@ def _run(argv: list[str]) -> int:
     from mcpzip.cli.commands import run
 
     return run(argv)
-
-
-def _end(code: int) -> None:
-    """Exits without the end of the interpreter, in which the threads of the sandbox for programs abort the
-    process now and then, above all if a program was running (pydantic-monty 1.4).
-    """
-    import atexit
-    import os
-
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (AttributeError, OSError, ValueError):
-            pass  # it is closed, or there is none
-    os._exit(code)
 
 
 def _plain(argv: list[str]) -> "tuple[list[str], str | None, bool]":
