@@ -5,23 +5,22 @@ Most encoded text is honest: tokens, hashes, images, examples. So what counts is
 Sources: the class *encoded payload* of MCP-SafetyBench (arXiv 2512.15163); CWE-506; for URLs, CWE-79.
 """
 
-import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
-from urllib.parse import unquote_to_bytes
 
 from mcpzip.checks.finding import Hit
 from mcpzip.checks.instructions import RULES, instruction_like
 from mcpzip.checks.texts import folded
+from mcpzip.model.lazy_pattern import lazy_pattern
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
-_HEX = re.compile(r"(?<![0-9A-Za-z])(?:0x)?([0-9A-Fa-f]{32,})(?![0-9A-Za-z])")
+_BASE64 = lazy_pattern(r"[A-Za-z0-9+/_-]{20,}={0,2}")
+_HEX = lazy_pattern(r"(?<![0-9A-Za-z])(?:0x)?([0-9A-Fa-f]{32,})(?![0-9A-Za-z])")
 _ESCAPES: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
-    (re.compile(r"(?:\\x[0-9A-Fa-f]{2}){6,300}"), lambda run: bytes.fromhex(run.replace("\\x", ""))),
-    (re.compile(r"(?:\\u00[0-9A-Fa-f]{2}){6,300}"), lambda run: bytes.fromhex(run.replace("\\u00", ""))),
-    (re.compile(r"(?:%[0-9A-Fa-f]{2}){6,300}"), unquote_to_bytes),
-    (re.compile(r"(?:&#(?:[0-9]{2,3}|x[0-9A-Fa-f]{2});){6,300}"), lambda run: _entities(run)),
+    (lazy_pattern(r"(?:\\x[0-9A-Fa-f]{2}){6,300}"), lambda run: bytes.fromhex(run.replace("\\x", ""))),
+    (lazy_pattern(r"(?:\\u00[0-9A-Fa-f]{2}){6,300}"), lambda run: bytes.fromhex(run.replace("\\u00", ""))),
+    (lazy_pattern(r"(?:%[0-9A-Fa-f]{2}){6,300}"), lambda run: bytes.fromhex(run.replace("%", ""))),
+    (lazy_pattern(r"(?:&#(?:[0-9]{2,3}|x[0-9A-Fa-f]{2});){6,300}"), lambda run: _entities(run)),
 )
 _WORDS = ("curl", "wget", "powershell", "base64", "script:", "data:")
 SHORTEST = 18
@@ -32,7 +31,7 @@ _DECODED = 4_096
 """Characters of one encoded text that are decoded."""
 _MOST = 64
 """Encoded texts that are decoded in one string."""
-_COMMAND = re.compile(
+_COMMAND = lazy_pattern(
     r"\b(?:curl|wget)\b.{0,200}(?:https?://|\|)|\|\s?(?:ba|z)?sh\b|\bpowershell\b|\bnew-object\b|\biex\b|"
     r"\binvoke-(?:expression|webrequest)|\brm -rf\b|/bin/(?:ba)?sh\b|\bos\.system\(|\bsubprocess\b|\beval\(|"
     r"\bexec\(|"
@@ -40,17 +39,17 @@ _COMMAND = re.compile(
     re.IGNORECASE,
 )
 _PIPED = (
-    re.compile(r"\b(?:curl|wget)\b[^|\n]{0,200}\|\s{0,4}(?:sudo )?(?:ba|z)?sh\b", re.IGNORECASE),
-    re.compile(r"\bbase64 (?:-d|-D|--decode)\s{0,4}\|\s{0,4}(?:sudo )?(?:ba|z)?sh\b"),
-    re.compile(r"\bpowershell(?:\.exe)? [^|\n]{0,60}-e(?:nc|ncodedcommand)?\b", re.IGNORECASE),
+    lazy_pattern(r"\b(?:curl|wget)\b[^|\n]{0,200}\|\s{0,4}(?:sudo )?(?:ba|z)?sh\b", re.IGNORECASE),
+    lazy_pattern(r"\bbase64 (?:-d|-D|--decode)\s{0,4}\|\s{0,4}(?:sudo )?(?:ba|z)?sh\b"),
+    lazy_pattern(r"\bpowershell(?:\.exe)? [^|\n]{0,60}-e(?:nc|ncodedcommand)?\b", re.IGNORECASE),
 )
-_DECODED_AND_RUN = re.compile(r"\b(?:exec|eval|system|popen)\(.{0,80}b64decode", re.IGNORECASE)
-_URL = re.compile(
+_DECODED_AND_RUN = lazy_pattern(r"\b(?:exec|eval|system|popen)\(.{0,80}b64decode", re.IGNORECASE)
+_URL = lazy_pattern(
     r"\s{0,9}(?:javascript:|vbscript:|data:(?:text/html|application/xhtml|image/svg\+xml))", re.I
 )
-_LINK = re.compile(r"\]\(\s{0,9}(?:javascript:|vbscript:|data:text/html)", re.IGNORECASE)
+_LINK = lazy_pattern(r"\]\(\s{0,9}(?:javascript:|vbscript:|data:text/html)", re.IGNORECASE)
 """A link in Markdown that runs a script."""
-_ACTIVE = re.compile(r"<script|\son\w{3,20}\s?=|javascript:", re.IGNORECASE)
+_ACTIVE = lazy_pattern(r"<script|\son\w{3,20}\s?=|javascript:", re.IGNORECASE)
 _MARKS = ("\\x", "\\u00", "%", "&#")
 
 
@@ -135,7 +134,7 @@ def _from_base64(run: str) -> str:
     body = run.rstrip("=").replace("-", "+").replace("_", "/")
     body = body[: len(body) - (len(body) % 4 == 1)]
     try:
-        return _readable(base64.b64decode(body + "=" * (-len(body) % 4)))
+        return _readable(binascii.a2b_base64(body + "=" * (-len(body) % 4)))
     except binascii.Error:
         return ""
 

@@ -1,9 +1,11 @@
 """What a check finds in the text of a server."""
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
+
+from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.model.surface import Item, Kind
 
 Severity = Literal["hard", "risky", "note"]
@@ -59,11 +61,10 @@ INVISIBLE = (
     "\U000e0000-\U000e0fff\U000f0000-\U0010fffd"
 )
 """Characters without a shape, or with a different one in every font: the inside of a character class."""
-_INVISIBLE = re.compile(f"[{INVISIBLE}]")
+_INVISIBLE = lazy_pattern(f"[{INVISIBLE}]")
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """What a check found in one item.
 
     check: a key of `MEANINGS`, the same in every version. kind, name: of the item. path: the JSON pointer
@@ -84,8 +85,7 @@ class Finding:
         return MEANINGS[self.check]
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A finding before its item is known. start, end: the place in the text."""
 
     check: str

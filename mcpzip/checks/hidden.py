@@ -13,28 +13,29 @@ import unicodedata
 from collections.abc import Iterator
 
 from mcpzip.checks.finding import INVISIBLE, Hit, Severity
+from mcpzip.model.lazy_pattern import lazy_pattern
 
 _WIDE, _TALL = 200, 40
 """Spaces and line ends in a row that push what follows out of sight."""
-_ANY = re.compile(f"[{INVISIBLE}]|[ \u00a0\u2000-\u200a\u3000]{{{_WIDE}}}|\n{{{_TALL}}}")
+_ANY = lazy_pattern(f"[{INVISIBLE}]|[ \u00a0\u2000-\u200a\u3000]{{{_WIDE}}}|\n{{{_TALL}}}")
 _LINES = {ord("\n"): None, ord("\t"): None, ord("\r"): None}
-_TAGS = re.compile("[\U000e0000-\U000e007f]+")
-_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
+_TAGS = lazy_pattern("[\U000e0000-\U000e007f]+")
+_FLAG = lazy_pattern("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
 _FLAGS = frozenset(("gbeng", "gbsct", "gbwls"))
-_OVERRIDES = re.compile("[\u202d\u202e]")
-_EMBEDDINGS = re.compile("[\u202a\u202b\u202c\u2066-\u2069\u206a-\u206f]")
-_MARKS = re.compile("[\u200e\u200f\u061c]{3,}")
-_RTL = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
+_OVERRIDES = lazy_pattern("[\u202d\u202e]")
+_EMBEDDINGS = lazy_pattern("[\u202a\u202b\u202c\u2066-\u2069\u206a-\u206f]")
+_MARKS = lazy_pattern("[\u200e\u200f\u061c]{3,}")
+_RTL = lazy_pattern("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
 _ZERO = (
     "\u200b\u200c\u200d\u2060-\u2064\u00ad\ufeff\u180e\u115f\u1160\u3164\uffa0\u17b4\u17b5\u034f\ufff0-\ufffb"
 )
-_ZERO_RUN = re.compile(f"[{_ZERO}]+")
-_ALPHABET = re.compile(r"[A-Za-z\u00c0-\u024f\u0370-\u052f]")
+_ZERO_RUN = lazy_pattern(f"[{_ZERO}]+")
+_ALPHABET = lazy_pattern(r"[A-Za-z\u00c0-\u024f\u0370-\u052f]")
 """Letters of scripts that need no joiners: Latin, Greek, Cyrillic."""
-_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
-_PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]+")
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]+")
-_BLANK = re.compile(f"[ \u00a0\u2000-\u200a\u3000]{{{_WIDE},}}|\n{{{_TALL},}}|\u2800{{8,}}")
+_SELECTORS = lazy_pattern("[\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
+_PRIVATE = lazy_pattern("[\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]+")
+_CONTROLS = lazy_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]+")
+_BLANK = lazy_pattern(f"[ \u00a0\u2000-\u200a\u3000]{{{_WIDE},}}|\n{{{_TALL},}}|\u2800{{8,}}")
 _FILLERS = "\u115f\u1160\u3164\uffa0"
 _SOFT_HYPHEN = "\u00ad"
 """It belongs in words, but hardly in a description."""

@@ -8,8 +8,9 @@ an unbounded gap in it, and parts are joined by bisection.
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from mcpzip.checks.finding import Hit, Severity
 
@@ -21,8 +22,7 @@ _MOST = 200
 """Places of one part that are looked at in one piece of text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A phrase. parts: regular expressions for folded text, in their order. within: characters from the start
     of one part to the start of the next. needs: texts of which one is in every match, so that most texts can
     be skipped without a search; also: texts of which another one is, if there are any.

@@ -10,7 +10,8 @@
 import json
 import re
 import unicodedata
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mcpzip.checks.confusables import LOOKALIKES
 from mcpzip.checks.finding import INVISIBLE
@@ -108,8 +109,7 @@ _KNOWN_VALUES = frozenset(
 """Values of MCP and JSON Schema, in which there is nothing to find."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """One string of an item. path: its JSON pointer. key: whether it is the name of a member."""
 
     path: str

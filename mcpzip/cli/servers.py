@@ -2,10 +2,9 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 
 import click
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from mcpzip.checks import Finding
 from mcpzip.cli import console

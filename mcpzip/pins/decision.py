@@ -13,7 +13,8 @@ The rules:
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from mcpzip.config.schema import Trust
 from mcpzip.model.surface import Item, Kind
@@ -29,8 +30,7 @@ UNDECIDED = ("it is not decided yet",)
 """The reasons for which an item is held that no listing has had yet, or only another item of its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(Struct, frozen=True):
     """What a decision asks others. risks: why it is risky to take over an item instead of an earlier one
     (None for a new item). flaws: why an item isn't even taken over at the first sight of its server. body: of
     the item with a key and a digest; None if it isn't stored.
@@ -41,8 +41,7 @@ class Judge:
     body: Callable[[str, bytes], bytes | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """pins: of the server from now on. held: what of the listing isn't offered, by key. changed: whether
     ``pins`` differ from those before. bodies: of the items that were pinned or held now, by digest.
     """
@@ -50,7 +49,7 @@ class Decision:
     pins: ServerPins
     held: Mapping[str, Hold]
     changed: bool
-    bodies: Mapping[bytes, bytes] = field(default_factory=dict)
+    bodies: Mapping[bytes, bytes] = {}
 
 
 def decide(

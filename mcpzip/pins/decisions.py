@@ -14,10 +14,9 @@ import errno
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING
 
 from mcpzip.catalog import Catalog, Listed, ServerRecord
-from mcpzip.checks import Others
-from mcpzip.checks.others import NOBODY
 from mcpzip.checks.prefilter import suspects
 from mcpzip.config import Config, ServerConfig
 from mcpzip.config.paths import mcpzip_command
@@ -27,9 +26,11 @@ from mcpzip.pins.decision import Judge, decide, verify
 from mcpzip.pins.digests import item_digest, raw_digest
 from mcpzip.pins.held import NOTHING, UNKNOWN, Held
 from mcpzip.pins.record import KINDS, Hold, ServerPins, key_of, kind_and_name
-from mcpzip.pins.risk import flaws, risky_changes
 from mcpzip.pins.store import Pins, PinStore, PinsUnusableError, Version, server_key, text_of
 from mcpzip.pins.surface import Surface
+
+if TYPE_CHECKING:
+    from mcpzip.checks import Others
 
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
@@ -224,6 +225,8 @@ class Decisions:
             if (old, new) not in answers:
                 if len(answers) >= limits.CHECKED_ITEMS:
                     return (f"more than {limits.CHECKED_ITEMS:,} items changed at once, too many to check",)
+                from mcpzip.pins.risk import risky_changes  # most listings need none of the checks
+
                 if not others:
                     others.append(self._others())
                 answers[old, new] = risky_changes(old, new, others[0], server.name)
@@ -238,6 +241,9 @@ class Decisions:
             if (item, item) not in answers:
                 if len(answers) >= limits.CHECKED_ITEMS:
                     return (f"more than {limits.CHECKED_ITEMS:,} items look suspicious, too many to check",)
+                from mcpzip.checks.others import NOBODY
+                from mcpzip.pins.risk import flaws
+
                 answers[item, item] = flaws(item, NOBODY, server.name)
             return answers[item, item]
 
@@ -273,8 +279,10 @@ class Decisions:
             remedy = mcpzip_command(self._config.path, "review")
             self._warn(f"{problem}. {effect}. What to do: {remedy}")
 
-    def _others(self) -> Others:
+    def _others(self) -> "Others":
         """What the checks compare with: the tools of all servers. Made again when one of them changes."""
+        from mcpzip.checks import Others
+
         records = self._catalog().servers
         key = tuple((name, id(record.entries)) for name, record in records.items())
         with self._lock:

@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from posixpath import normpath
 from typing import get_args
-from urllib.parse import unquote
 
 from mcpzip.model.limits import TEMPLATE_WORK
 from mcpzip.model.names import folded
@@ -99,11 +98,17 @@ def _is_made(uri: str, offered: "Collection[str]") -> bool:
     """Whether ``uri`` can be made from one of the templates ``offered``."""
     if len(uri) * sum(template.count("{") for template in offered) > TEMPLATE_WORK:
         return False
-    return any(matches(template, spelling) for spelling in (uri, unquote(uri)) for template in offered)
+    return any(matches(template, spelling) for spelling in (uri, _unquoted(uri)) for template in offered)
 
 
 def _spellings(uri: str) -> set[str]:
-    return {uri.casefold(), unquote(uri).casefold(), _uri_key(uri)}
+    return {uri.casefold(), _unquoted(uri).casefold(), _uri_key(uri)}
+
+
+def _unquoted(uri: str) -> str:
+    from urllib.parse import unquote  # slow to import, and needed only where something is held
+
+    return unquote(uri)
 
 
 def _key(name: str) -> str:
@@ -114,7 +119,7 @@ def _uri_key(uri: str) -> str:
     """``uri`` in a form that all its spellings have. It is not a URI that a server would understand."""
     text = uri
     for _ in range(_ENCODED):
-        text = unquote(text)
+        text = _unquoted(text)
     scheme, _, rest = text.casefold().strip().partition("\0")[0].partition("#")[0].partition(":")
     path = rest.replace("\\", "/").lstrip("/")
     if scheme == "file":
