@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 INDEX_WAIT = 0.25
 """Seconds that a search waits for an index that is behind, before it is answered with what is in it."""
+INDEX_AFTER = 0.5
+"""Seconds from the start or a change to indexing, unless a search comes before: it would delay a first
+call."""
 SAVE_AFTER = 0.5
 """Seconds the catalog may differ from its snapshot."""
 SAVE_INDEX_AFTER = 2.0
@@ -71,6 +74,7 @@ class CatalogState:
         self._stopping = threading.Event()
         self._indexed: Catalog | None = None if searcher is None else self.visible
         self._indexing: asyncio.Task[None] | None = None
+        self._indexing_timer: asyncio.TimerHandle | None = None
         self._index_save = DelayedSave(lambda: in_thread(self._save_index, "keep"), "keep")
         self._snapshot_save = DelayedSave(self._write, "save")
         self._removing_drafts: asyncio.Task[None] | None = None
@@ -106,7 +110,9 @@ class CatalogState:
         self.visible = self._view.of(self.catalog)
         self.exposure = Exposure(self._config, self.visible)
         self._snapshot_save.want(SAVE_AFTER)
-        self.start_indexing()
+        if self._indexing_timer is None and not self._stopping.is_set():
+            loop = asyncio.get_running_loop()
+            self._indexing_timer = loop.call_later(INDEX_AFTER, self._index_in_time)
         if changes := _changes(before, self.exposure):
             self._changed(changes)
 
@@ -143,6 +149,14 @@ class CatalogState:
     def name_only_counts(self) -> Mapping[str, int]:
         """How many tools are found by their names only, by server."""
         return {} if self._searcher is None else self._searcher.name_only_counts()
+
+    def index_for_clients(self) -> "asyncio.Task[None] | None":
+        """As `start_indexing`, if clients can search."""
+        return self.start_indexing() if self._config.expose == "meta" else None
+
+    def _index_in_time(self) -> None:
+        self._indexing_timer = None
+        self.index_for_clients()
 
     def start_indexing(self) -> "asyncio.Task[None] | None":
         """Begins to index what isn't yet. Returns the indexing under way, if one is."""
@@ -243,6 +257,8 @@ class CatalogState:
     async def stop_indexing(self) -> None:
         """Nobody will search any more."""
         self._stopping.set()
+        if self._indexing_timer is not None:
+            self._indexing_timer.cancel()
         if self._indexing is not None:
             self._indexing.cancel()
             await asyncio.wait({self._indexing})

@@ -18,7 +18,7 @@ from mcpzip.config.diff import ConfigDiff, applicable, compare
 from mcpzip.model.errors import McpzipError, UnknownToolError
 from mcpzip.pins.gate import Gate
 from mcpzip.proxy import metatools
-from mcpzip.proxy.catalog_state import CatalogState
+from mcpzip.proxy.catalog_state import INDEX_AFTER, CatalogState
 from mcpzip.proxy.client_binding import ClientBinding
 from mcpzip.proxy.client_roots import ROOTS_CHANGED
 from mcpzip.proxy.current_config import CurrentConfig
@@ -59,8 +59,6 @@ MIN_TTL = 30.0
 """Seconds for which a tool list is not fetched again, even if its server declares a shorter `ttlMs`."""
 MAX_AGE = 3600.0
 """Seconds after which a tool list is renewed at the start, though its server isn't needed yet."""
-INDEX_AFTER = 0.2
-"""Seconds from the start to indexing, unless a search comes before: it would delay a first call."""
 
 
 class Proxy:
@@ -180,7 +178,7 @@ class Proxy:
 
     def _index_and_renew(self) -> None:
         self.reviews.take_up()
-        indexing = self._catalog_state.start_indexing()
+        indexing = self._catalog_state.index_for_clients()
         # The other servers are listed after indexing: starting their processes would delay the first search.
         if indexing is None:
             self._renew_lists()

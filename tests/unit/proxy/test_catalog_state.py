@@ -32,11 +32,12 @@ class Gate:
     """Indexing, which waits in its thread until the test lets it go on."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.open = threading.Event()
+        self.open, self.began = threading.Event(), threading.Event()
         self.rounds: list[int] = []
         real = Searcher.index
 
         def index(searcher: Searcher, entries: tuple[object, ...], version: str, **more: object) -> bool:
+            self.began.set()
             assert self.open.wait(20)
             self.rounds.append(len(entries) - 2)  # without our own tools
             return real(searcher, entries, version, **more)  # type: ignore[arg-type]
@@ -75,10 +76,40 @@ async def test_servers_that_come_while_an_index_is_made_cost_one_round_more(
     catalog_state = keeper_of(tmp_path, *names)
     for name in names:
         catalog_state.merge(listed(name, 2))
+        catalog_state.start_indexing()
         await asyncio.sleep(0)
     gate.open.set()
     await catalog_state.wait_until_indexed()
     assert gate.rounds == [2, 18]
+    await catalog_state.close()
+
+
+async def test_what_is_listed_is_indexed_soon_though_nobody_searches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "INDEX_AFTER", 0.01)
+    gate = Gate(monkeypatch)
+    gate.open.set()
+    catalog_state = keeper_of(tmp_path, "shop", "bank")
+    for name in ("shop", "bank"):
+        catalog_state.merge(listed(name, 2))
+    assert await asyncio.to_thread(gate.began.wait, 20)
+    await catalog_state.wait_until_indexed()
+    assert gate.rounds == [4]
+    await catalog_state.close()
+
+
+@pytest.mark.parametrize(("expose", "indexed"), [("meta", True), ("direct", False), ("transparent", False)])
+async def test_nothing_is_indexed_for_clients_that_cannot_search(
+    expose: str, indexed: bool, tmp_path: Path
+) -> None:
+    """It took a tenth of the processor time of a start."""
+    config = {"mcpServers": {"shop": {"command": "x"}}, "expose": expose}
+    told = parse(json.dumps(config).encode(), str(tmp_path / "config.json"), {})
+    catalog_state = CatalogState(told, Catalog(), print, lambda which: None)
+    catalog_state.merge(listed("shop", 3))
+    assert (catalog_state.index_for_clients() is not None) == indexed
+    assert len(await catalog_state.searcher()) == 5  # for `mcpzip search`, which asks for it
     await catalog_state.close()
 
 
