@@ -10,24 +10,28 @@ What a client says and hears are the very bytes on the pipes; nothing here is of
 """
 
 import asyncio
+import io
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from textwrap import indent
 from typing import Any, Self, TypeVar
+from unittest.mock import patch
 
 from helpers.event_loop_watchdog import short_turns, watched
 from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.catalog import snapshot
+from mcpzip.cli import commands
 from mcpzip.config import Config, load, snapshot_path
 from mcpzip.proxy.exchange import Client as Downstream
 from mcpzip.proxy.exchange import Exchange
@@ -432,6 +436,26 @@ def run(*words: str, stdin: bytes = b"", **more: str) -> "subprocess.CompletedPr
     return subprocess.run(
         command(*words), input=stdin, capture_output=True, env=environment(**more), timeout=60, check=False
     )
+
+
+def run_here(*words: str, stdin: bytes = b"", **more: str) -> "subprocess.CompletedProcess[bytes]":
+    """`run` without a process, for tests of what a command does and prints, and not of how it is started."""
+    with ExitStack() as stack:
+        streams = [io.TextIOWrapper(stack.enter_context(tempfile.TemporaryFile())) for _ in range(3)]
+        given, out, err = streams
+        given.buffer.write(stdin)
+        given.buffer.seek(0)
+        for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
+            stack.enter_context(patch.object(sys, name, stream))
+        stack.enter_context(patch.object(sys, "argv", ["mcpzip", *words]))
+        stack.enter_context(patch.dict(os.environ, more))
+        code = commands.run(list(words))
+        said = []
+        for stream in (out, err):
+            stream.flush()
+            stream.buffer.seek(0)
+            said.append(stream.buffer.read())
+    return subprocess.CompletedProcess(words, code, *said)
 
 
 def alive(pid: int) -> bool:

@@ -13,7 +13,7 @@ import pytest
 from helpers.bridging import META
 from helpers.command_answers import answered
 from helpers.daemons import Home, daemon_home
-from helpers.driver import MODERN, run, until
+from helpers.driver import MODERN, run_here, until
 from helpers.serve_http import listening, mcpzip_command
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="there are no pseudo-terminals")
@@ -29,7 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 
 def listed(home: Home) -> list[dict[str, object]]:
-    done = run("allow", "--list", "--json", "--config", str(home.config))
+    done = run_here("allow", "--list", "--json", "--config", str(home.config))
     found: list[dict[str, object]] = json.loads(done.stdout)
     return found
 
@@ -47,7 +47,7 @@ def test_the_command_that_a_refused_call_names_works_and_can_be_taken_back(home:
         assert [each["name"] for each in listed(home)] == ["up__say"]
         assert (
             b"is allowed no longer"
-            in run("allow", "--revoke", "up__say", "--config", str(home.config)).stdout
+            in run_here("allow", "--revoke", "up__say", "--config", str(home.config)).stdout
         )
         assert agent.execute("up__say", {"n": 1}).failed
     assert len(home.calls("say")) == 1
@@ -106,7 +106,7 @@ def test_a_call_is_allowed_by_nobody_but_a_person_who_sees_it(home: Home) -> Non
     with home.serving() as agent:
         agent.search("say")
         words = once(agent.execute("up__say", {"n": 1}).text)
-        done = run(*words, stdin=b"y\n")
+        done = run_here(*words, stdin=b"y\n")
         assert done.returncode == 1
         assert b"Only a person at a terminal can allow it" in done.stderr
         for more, sentence in (
@@ -114,7 +114,7 @@ def test_a_call_is_allowed_by_nobody_but_a_person_who_sees_it(home: Home) -> Non
             (("--args", "{}"), "--call has its arguments already"),
             (("--call", "ffffffffffff"), "No call 'ffffffffffff' was refused"),
         ):
-            assert sentence in " ".join(run(*words, *more).stderr.decode().split())
+            assert sentence in " ".join(run_here(*words, *more).stderr.decode().split())
         assert "Nothing was changed" in answered(words, ONCE, b"n\n")
         assert listed(home) == []
         assert agent.execute("up__say", {"n": 1}).failed
@@ -132,20 +132,20 @@ def test_only_certain_arguments_are_allowed(home: Home) -> None:
         assert agent.execute("up__say", {"n": 2}).failed
     (found,) = listed(home)
     assert found["until"] - found["at"] == 1_800  # type: ignore[operator]
-    assert "sha256" in run("allow", "--list", "--config", str(home.config)).stdout.decode()
+    assert "sha256" in run_here("allow", "--list", "--config", str(home.config)).stdout.decode()
 
 
 def test_an_agent_cannot_allow(home: Home) -> None:
     with home.serving() as agent:
         agent.search("say")
     for stdin in (b"", b"y\n", b"yes\n"):
-        done = run("allow", "up__say", "--config", str(home.config), stdin=stdin)
+        done = run_here("allow", "up__say", "--config", str(home.config), stdin=stdin)
         assert done.returncode == 1
         assert b"Only a person at a terminal can allow it" in done.stderr
     shown = answered(("allow", "up__say", "--config", str(home.config)), QUESTION, b"n\n")
     assert "Nothing was changed" in shown
     assert listed(home) == []
-    assert b"Nothing is allowed" in run("allow", "--list", "--config", str(home.config)).stdout
+    assert b"Nothing is allowed" in run_here("allow", "--list", "--config", str(home.config)).stdout
 
 
 @pytest.mark.parametrize(
@@ -163,10 +163,10 @@ def test_an_agent_cannot_allow(home: Home) -> None:
 def test_what_cannot_be_allowed_is_said(home: Home, words: tuple[str, ...], sentence: str) -> None:
     with home.serving() as agent:
         agent.search("say")
-    done = run("allow", *words, "--config", str(home.config))
+    done = run_here("allow", *words, "--config", str(home.config))
     assert done.returncode == 2
     assert sentence in " ".join(done.stderr.decode().split())
-    assert run("allow", "--revoke", "up__say", "--config", str(home.config)).returncode == 1
+    assert run_here("allow", "--revoke", "up__say", "--config", str(home.config)).returncode == 1
 
 
 def test_the_daemon_uses_an_edited_policy(home: Home) -> None:
@@ -184,7 +184,7 @@ def test_the_daemon_uses_an_edited_policy(home: Home) -> None:
 
 
 def test_the_person_at_the_command_line_needs_permission_too(home: Home) -> None:
-    done = run("call", "up__say", "--config", str(home.config))
+    done = run_here("call", "up__say", "--config", str(home.config))
     assert done.returncode == 2
     assert b"mcpzip allow" in done.stderr
     assert home.calls("say") == []

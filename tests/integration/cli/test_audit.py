@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from helpers.daemons import Home, daemon_home
-from helpers.driver import run, until
+from helpers.driver import run_here, until
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 
 def audit(home: Home, *words: str) -> tuple[int, str]:
-    done = run("audit", *words, "--config", str(home.config))
+    done = run_here("audit", *words, "--config", str(home.config))
     return done.returncode, (done.stdout + done.stderr).decode()
 
 
@@ -74,6 +74,6 @@ def test_a_change_is_found(home: Home) -> None:
 def test_without_a_log_it_says_how_to_have_one(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text('{"mcpServers": {}}')
-    done = run("audit", "--config", str(config))
+    done = run_here("audit", "--config", str(config))
     assert b'"audit": true in the config' in done.stdout
-    assert run("audit", "--verify", "--config", str(config)).returncode == 0
+    assert run_here("audit", "--verify", "--config", str(config)).returncode == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from helpers.changing_server import ChangingServer, tool
-from helpers.driver import Client, run, serving, until, write_config
+from helpers.driver import Client, run_here, serving, until, write_config
 
 from mcpzip.config.project import approve
 
@@ -29,16 +29,16 @@ def already_in_use_before_there_were_pins(
     folder: Path, shop: ChangingServer
 ) -> AbstractContextManager[Client]:
     write_config(folder, others={"shop": shop.config})
-    run("refresh", "--config", str(folder / "config.json"))
+    run_here("refresh", "--config", str(folder / "config.json"))
     for file in [*(folder / "pins").iterdir(), folder / "cache" / "config.json.pins.json"]:
         file.unlink()
-    run("refresh", "--config", str(folder / "config.json"))
+    run_here("refresh", "--config", str(folder / "config.json"))
     return serving(folder)
 
 
 def added(folder: Path, shop: ChangingServer) -> AbstractContextManager[Client]:
     words = ["add-json", "shop", json.dumps(shop.config), "--config", str(write_config(folder))]
-    assert run(*words).returncode == 0
+    assert run_here(*words).returncode == 0
     return serving(folder)
 
 
@@ -48,7 +48,7 @@ def moved_from_a_client(folder: Path, shop: ChangingServer) -> AbstractContextMa
         json.dumps({"mcpServers": {"shop": {**shop.config, "trust": True, "alwaysAllow": ["*"]}}})
     )
     config = write_config(folder)
-    done = run("migrate", "--yes", "--claude-config", str(client), "--config", str(config))
+    done = run_here("migrate", "--yes", "--claude-config", str(client), "--config", str(config))
     assert "shop" in json.loads(config.read_text())["mcpServers"], done.stderr
     return serving(folder)
 
@@ -92,8 +92,8 @@ def test_a_config_that_a_variable_names(tmp_path: Path, monkeypatch: pytest.Monk
     shop = ChangingServer("shop", tmp_path / "shop")
     shop.offers(tools=[tool("poke"), tool("evil", ORDER)])
     monkeypatch.setenv("MCPZIP_CONFIG", str(write_config(tmp_path, others={"shop": shop.config})))
-    assert "evil" not in run("tools").stdout.decode()
-    assert [item["name"] for item in json.loads(run("review", "--json").stdout)] == ["evil"]
+    assert "evil" not in run_here("tools").stdout.decode()
+    assert [item["name"] for item in json.loads(run_here("review", "--json").stdout)] == ["evil"]
     monkeypatch.delenv("MCPZIP_CONFIG")
     assert os.path.exists(tmp_path / "pins" / "config.json")
 

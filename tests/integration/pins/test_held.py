@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import httpx
 import pytest
 from helpers.changing_server import ChangingServer, tool
-from helpers.driver import Answer, comes_true, command, environment, run, serving, until, write_config
+from helpers.driver import Answer, comes_true, command, environment, run_here, serving, until, write_config
 from helpers.serve_http import listening, mcpzip_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -221,7 +221,7 @@ def test_a_warning_about_a_list_is_for_a_person(tmp_path: Path) -> None:
     assert "xxx" not in told
     found = re.search(r"2 things in its lists can't be used: a person sees them with mcpzip (.+)", told)
     assert found
-    shown = run(*found[1].split(), "--cached").stdout.decode()
+    shown = run_here(*found[1].split(), "--cached").stdout.decode()
     assert WORD in shown
     assert "more than once" in re.sub(r"\s+", " ", shown)
 
@@ -418,4 +418,4 @@ def test_the_command_is_there_for_a_person_only(tmp_path: Path) -> None:
         done = subprocess.run(arguments, input=b"y\na\n", capture_output=True, env=environment(), check=False)
         assert done.returncode == 1
         assert b"Only a person at a terminal" in done.stderr
-    assert b"held back" in run("servers", "--config", str(tmp_path / "config.json")).stdout
+    assert b"held back" in run_here("servers", "--config", str(tmp_path / "config.json")).stdout

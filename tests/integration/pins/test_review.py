@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from helpers.changing_server import ChangingServer, tool
 from helpers.command_answers import at_a_terminal
-from helpers.driver import run, serving, until, write_config
+from helpers.driver import run_here, serving, until, write_config
 
 from mcpzip.config import load
 from mcpzip.pins.review import Review
@@ -38,7 +38,7 @@ def shop(tmp_path: Path) -> ChangingServer:
 
 
 def mcpzip(folder: Path, *words: str) -> str:
-    done = run(*words, "--config", str(folder / "config.json"))
+    done = run_here(*words, "--config", str(folder / "config.json"))
     return done.stdout.decode() + done.stderr.decode()
 
 
@@ -159,7 +159,7 @@ def test_servers_and_doctor_say_what_is_held_and_why(tmp_path: Path, shop: Chang
     assert "held back: tool pay_bill: " in listed
     assert "What is held back of shop: mcpzip review shop" in listed
     assert (
-        json.loads(run("servers", "--json", "--config", str(tmp_path / "config.json")).stdout)[0]["held"]
+        json.loads(run_here("servers", "--json", "--config", str(tmp_path / "config.json")).stdout)[0]["held"]
         == "2 tools"
     )
     found = findings(tmp_path)["tools.held"]
@@ -169,7 +169,7 @@ def test_servers_and_doctor_say_what_is_held_and_why(tmp_path: Path, shop: Chang
 
 
 def findings(folder: Path) -> dict[str, Any]:
-    done = run("doctor", "--offline", "--json", "--config", str(folder / "config.json"))
+    done = run_here("doctor", "--offline", "--json", "--config", str(folder / "config.json"))
     return {finding["check"]: finding for finding in json.loads(done.stdout)["findings"]}
 
 
@@ -261,7 +261,7 @@ def test_the_commands_in_what_an_agent_reads_work_as_they_are(tmp_path: Path, sh
     for text in said:
         found = re.search(r"mcpzip (review shop\s+--config\s+[^\s)]+)", re.sub(r"\s+", " ", text))
         assert found, text
-        assert run(*found[1].split()).stdout.startswith(b"2 tools held back")
+        assert run_here(*found[1].split()).stdout.startswith(b"2 tools held back")
     (tmp_path / "pins" / "config.json").write_text("{")
     (refused,) = re.findall(r"mcpzip (review --repair --config \S+)", mcpzip(tmp_path, "review"))
     shown = at_a_terminal(tuple(refused.split()), lambda shown: b"y\n" if b"]:" in shown else None)

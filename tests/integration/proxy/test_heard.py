@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.bridging import bridged, questions
-from helpers.driver import Json, comes_true, run, serving, until
+from helpers.driver import Json, comes_true, run_here, serving, until
 from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.config.paths import audit_path
@@ -90,7 +90,7 @@ def test_a_person_is_told_by_every_command(fake_mcp: Callable[..., FakeServer], 
     shop = fake_mcp("poisoning/23-error-text", name="shop")
 
     def said(*words: str) -> str:
-        done = run(*words, "--config", str(tmp_path / "config.json"))
+        done = run_here(*words, "--config", str(tmp_path / "config.json"))
         return re.sub(r"\s+", " ", done.stdout.decode())
 
     with serving(tmp_path, shop) as client:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from helpers.bridging import Bridge
-from helpers.driver import Json, comes_true, executed, proxy_of, run, serving, text_of, write_config
+from helpers.driver import Json, comes_true, executed, proxy_of, run_here, serving, text_of, write_config
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcpzip_fakes.launch import FakeServer
@@ -250,7 +250,7 @@ async def test_what_the_config_or_the_tool_says_is_sent_whole(fake_mcp: Fake, tm
 
 def test_a_command_prints_all_of_it(fake_mcp: Fake, tmp_path: Path) -> None:
     config = write_config(tmp_path, fake_mcp(name="shop", tools=TOOLS))
-    done = run("call", "shop__log", "--config", str(config))
+    done = run_here("call", "shop__log", "--config", str(config))
     assert WORDS.encode() in done.stdout.replace(b"\r\n", b"\n")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from helpers.driver import Json, run, serving, until, write_config
+from helpers.driver import Json, run, run_here, serving, until, write_config
 from mcpzip_fakes.launch import FakeServer
 
 Fake = Callable[..., FakeServer]
@@ -125,7 +125,7 @@ def test_the_command_says_the_same(town: Town) -> None:
     config = json.loads(town.config.read_text())
     del config["mcpServers"]["silent"]  # it would be waited for
     town.config.write_text(json.dumps(config))
-    done = run("servers", "--json", "--config", str(town.config))
+    done = run_here("servers", "--json", "--config", str(town.config))
     assert done.returncode == 1
     found = {one["name"]: one for one in json.loads(done.stdout)}
     for name, (reason, remedy) in WRONG.items():
@@ -145,9 +145,9 @@ def test_the_command_says_the_same(town: Town) -> None:
 
 def test_a_command_waits_for_no_server_it_does_not_need(town: Town) -> None:
     """`call` and `describe` listed every server first: with a silent one they took half a minute."""
-    done = run("call", "bank__pay_invoice", "--config", str(town.config))
+    done = run_here("call", "bank__pay_invoice", "--config", str(town.config))
     assert (done.returncode, done.stdout) == (0, b"paid\n")
-    done = run("describe", "slack__send_message", "--json", "--config", str(town.config))
+    done = run_here("describe", "slack__send_message", "--json", "--config", str(town.config))
     assert json.loads(done.stdout)["description"] == SEND["description"]
     assert town.silent.record.lines() == []
     assert town.chatty.record.lines() == []

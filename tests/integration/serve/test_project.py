@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from helpers.command_answers import answered
-from helpers.driver import Client, run, serving, until, write_config
+from helpers.driver import Client, run_here, serving, until, write_config
 from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.config.project import approve
@@ -129,10 +129,10 @@ def test_commands_in_the_project_see_its_servers(
 ) -> None:
     add_project(shop, fake_mcp(name="post", tools=[SHIP]), trusted_by=user)
     monkeypatch.chdir(shop)
-    done = run(*words, "--config", str(user / "config.json"))
+    done = run_here(*words, "--config", str(user / "config.json"))
     assert b"post" in done.stdout
     monkeypatch.setenv("MCPZIP_PROJECT", "off")
-    done = run(*words, "--config", str(user / "config.json"))
+    done = run_here(*words, "--config", str(user / "config.json"))
     assert b"post" not in done.stdout
 
 
@@ -142,10 +142,12 @@ def test_commands_in_the_project_see_its_servers(
 def test_an_agent_cannot_trust(fake_mcp: Fake, user: Path, shop: Path) -> None:
     file = add_project(shop, fake_mcp(name="post", tools=[SHIP]))
     for stdin in (b"", b"y\n", b"yes\n"):
-        done = run("trust", str(shop), "--config", str(user / "config.json"), stdin=stdin)
+        done = run_here("trust", str(shop), "--config", str(user / "config.json"), stdin=stdin)
         assert done.returncode == 1
         assert b"Only a person at a terminal" in done.stderr
-    assert b"No project is trusted" in run("trust", "--list", "--config", str(user / "config.json")).stdout
+    assert (
+        b"No project is trusted" in run_here("trust", "--list", "--config", str(user / "config.json")).stdout
+    )
     assert str(file).encode() in done.stdout
 
 
@@ -164,19 +166,21 @@ def test_a_person_sees_everything_and_decides(user: Path, shop: Path, answer: by
     assert "replaces your own server of this name" in shown
     assert "\x1b[2J" not in shown
     assert "\u202e" not in shown
-    listed = run("trust", "--list", "--config", str(user / "config.json")).stdout.decode()
+    listed = run_here("trust", "--list", "--config", str(user / "config.json")).stdout.decode()
     assert (str(shop) in listed) == trusted
-    again = run(*words).stdout.decode()
+    again = run_here(*words).stdout.decode()
     assert ("is trusted already" in again) == trusted
 
 
 def test_trust_says_what_is_wrong(user: Path, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = str(user / "config.json")
     monkeypatch.chdir(shop)
-    assert b"There is no .mcpzip.json in this folder or above it" in run("trust", "--config", config).stderr
-    assert b"can't be read" in run("trust", str(shop), "--config", config).stderr
+    assert (
+        b"There is no .mcpzip.json in this folder or above it" in run_here("trust", "--config", config).stderr
+    )
+    assert b"can't be read" in run_here("trust", str(shop), "--config", config).stderr
     (shop / ".mcpzip.json").write_text("[]")
-    assert b"found no object of servers" in run("trust", "--config", config).stderr
+    assert b"found no object of servers" in run_here("trust", "--config", config).stderr
     (shop / ".mcpzip.json").write_text(json.dumps({"mcpServers": {"a": {"command": "a" * 3000}}}))
-    assert b"3,000 characters, which nobody can judge" in run("trust", "--config", config).stderr
-    assert b"was not trusted" in run("trust", "--revoke", "--config", config).stdout
+    assert b"3,000 characters, which nobody can judge" in run_here("trust", "--config", config).stderr
+    assert b"was not trusted" in run_here("trust", "--revoke", "--config", config).stdout

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from helpers.driver import Json, run, serving, until, write_config
+from helpers.driver import Json, run_here, serving, until, write_config
 from helpers.serve_http import listening
 from mcpzip_fakes.launch import FakeServer
 
@@ -20,7 +20,7 @@ FAIL = {"name": "fail", "result": {"text": "no", "isError": True}}
 
 
 def status(folder: Path) -> list[Json]:
-    return json.loads(run("status", "--json", "--config", str(folder / "config.json")).stdout)
+    return json.loads(run_here("status", "--json", "--config", str(folder / "config.json")).stdout)
 
 
 def calls(found: Json) -> int:
@@ -44,7 +44,7 @@ def test_a_process_is_known_while_it_serves(fake_mcp: Fake, tmp_path: Path) -> N
         assert servers["idle"]["calls"] == 0
         if os.path.exists("/proc/self"):
             assert found["memory"]["whole"] > found["memory"]["own"] > 0
-        said = run("status", "--config", str(tmp_path / "config.json")).stdout.decode()
+        said = run_here("status", "--config", str(tmp_path / "config.json")).stdout.decode()
         assert "1 search, 0 descriptions, 2 calls, 1 error" in said
     assert status(tmp_path) == []
     assert os.listdir(tmp_path / "run") == [".gitignore"]
@@ -64,7 +64,7 @@ def test_two_agents_are_two_processes(fake_mcp: Fake, tmp_path: Path) -> None:
     with serving(tmp_path, fake_mcp(name="shop", tools=[PAY])) as one, serving(tmp_path) as two:
         found = until(lambda: found if len(found := status(tmp_path)) == 2 else None)
         assert {each["pid"] for each in found} == {one.process.pid, two.process.pid}
-        assert b"Together" in run("status", "--config", str(tmp_path / "config.json")).stdout
+        assert b"Together" in run_here("status", "--config", str(tmp_path / "config.json")).stdout
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"pid": "x"}', b"\xff"])
@@ -94,7 +94,7 @@ def test_over_http_each_client_and_the_address_are_shown(fake_mcp: Fake, tmp_pat
             httpx.post(url, json=body, headers={"Accept": "application/json, text/event-stream"})
         (found,) = until(lambda: [one for one in status(tmp_path) if len(one["clients"]) == 2])
         assert found["address"] == url
-        said = run("status", "--config", str(config)).stdout.decode()
+        said = run_here("status", "--config", str(config)).stdout.decode()
         assert said.startswith("one 1")
         assert url in said
         assert "\x1b" not in said
