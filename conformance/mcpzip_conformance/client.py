@@ -95,7 +95,7 @@ class Client:
         except TimeoutError:
             method = self._methods.get(number, "the request")
             # What it wrote to stderr tells why, if it never said anything else.
-            said = "." if any(map(asyncio.Future.done, self._answers.values())) else self.process.last_words()
+            said = "." if any(map(asyncio.Future.done, self._answers.values())) else self.channel.last_words()
             raise NoAnswerError(f"There was no answer to {method} within {seconds:g} s{said}") from None
 
     def answered(self, number: int) -> bool:
@@ -236,4 +236,4 @@ class Client:
             answer.set_result(reply)
 
     def _left(self) -> GoneError:
-        return GoneError(f"It closed its output{self.process.last_words()}")
+        return GoneError(f"It closed its output{self.channel.last_words()}")

@@ -17,12 +17,14 @@ from typing import Self
 
 import msgspec
 from mcpzip_fakes.errors import ScenarioError
+from mcpzip_fakes.in_process import can_play
 from mcpzip_fakes.launch import Fakes, FakeServer
 from mcpzip_fakes.record import Record
 from msgspec import UNSET
 
 from mcpzip.wire import LATEST_LEGACY_VERSION
 from mcpzip_conformance.channel.http import HttpChannel
+from mcpzip_conformance.channel.in_process import InProcessChannel
 from mcpzip_conformance.channel.stdio import StdioChannel
 from mcpzip_conformance.client import PATIENCE, Answer, Client
 from mcpzip_conformance.compare_json import Likeness, diff, lines
@@ -94,14 +96,23 @@ class Stage:
     # Players
 
     async def straight(
-        self, server: Server, version: str = LATEST_LEGACY_VERSION, *, answers: Answers | None = None
+        self,
+        server: Server,
+        version: str = LATEST_LEGACY_VERSION,
+        *,
+        answers: Answers | None = None,
+        measured: bool = False,
     ) -> Player:
-        """An open player directly to ``server``, over the transport that the subject uses for its servers."""
+        """An open player directly to ``server``, over the transport that the subject uses for its servers. On
+        stdio the server has a process only if that makes a difference: for a fault, or if it is measured.
+        """
         fake = self._fake(server)
         client = Client(self.patience, answers)
         self.straights.append(client.transcript)
         if fake.url:
             client.channel = HttpChannel(fake.url, None, client)
+        elif can_play(server.scenario) and not (measured or server.command or server.env):
+            client.channel = InProcessChannel(server.scenario, fake.record, client)
         else:
             command = list(server.command) or fake.command
             env, cwd = self._surroundings({**fake.env, **server.env})

@@ -7,6 +7,7 @@ frames lines and matches answers; every answer passes through `distort`, which a
 import asyncio
 import sys
 from collections.abc import Coroutine
+from typing import Protocol
 
 import msgspec
 from msgspec import UNSET
@@ -36,17 +37,33 @@ class _Arguments(msgspec.Struct):
     arguments: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class StdioServer:
-    """One process with one connection. It is also the `Channel` to its client."""
+class Output(Protocol):
+    """Where a server writes to."""
 
-    def __init__(self, scenario: Scenario, plan: Plan, record: Writer) -> None:
+    def write(self, data: bytes) -> None:
+        """Send ``data``. Raises BrokenPipeError if the reader has closed."""
+
+    async def drained(self) -> None:
+        """Wait until everything is written, or the reader has closed."""
+
+    async def roomy(self) -> None:
+        """Wait until little is left to write, or the reader has closed."""
+
+    def flush(self) -> None:
+        """Block until everything is written or the reader has closed; before the process exits."""
+
+
+class StdioServer:
+    """One server with one connection. It is also the `Channel` to its client."""
+
+    def __init__(self, scenario: Scenario, plan: Plan, record: Writer, output: Output) -> None:
         self._loop = asyncio.get_running_loop()
         self._plan, self._record = plan, record
         whole = Record(record.path) if record.path else None
         self._engine = Engine(scenario, record.event, whole, releases=whole)
         self._handshake = Handshake(self._engine)
         self._peer = Peer(role=Role.SERVER)
-        self.output = pipes.Output(1, self._loop)
+        self.output = output
         self._running: dict[bytes, asyncio.Task[None]] = {}
         self._deaf: set[bytes] = set()
         """The ids of running requests that ignore a cancellation."""
@@ -273,8 +290,9 @@ def _sent_arguments(asked: Asked) -> bytes:
 
 async def serve(scenario: Scenario, plan: Plan, record: Writer) -> None:
     """Serve stdin and stdout until the client closes them."""
-    server = StdioServer(scenario, plan, record)
-    pipes.read(0, asyncio.get_running_loop(), server.received)
+    loop = asyncio.get_running_loop()
+    server = StdioServer(scenario, plan, record, pipes.Output(1, loop))
+    pipes.read(0, loop, server.received)
     await server.done.wait()
     await server.output.drained()
 

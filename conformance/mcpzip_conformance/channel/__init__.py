@@ -1,7 +1,8 @@
 """The transports of a client, one a file.
 
-    stdio    lines on the pipes of a process
-    http     Streamable HTTP, with and without a session
+    stdio        lines on the pipes of a process
+    in_process   the same lines to a fake in this process
+    http         Streamable HTTP, with and without a session
 
 The rule: a channel sends messages unchanged and judges none. Failures are reported to its `Sink`.
 """
@@ -32,6 +33,9 @@ class Channel(Protocol):
 
     @property
     def process(self) -> Process: ...
+
+    def last_words(self) -> str:
+        """The end of a sentence: what the process wrote to stderr, if it has one that did."""
 
     def write(self, raw: bytes) -> None:
         """Send a message unchanged, after the earlier ones."""

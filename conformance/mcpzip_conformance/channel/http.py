@@ -78,6 +78,10 @@ class HttpChannel:
         assert self._process is not None, "no process was started for this connection"
         return self._process
 
+    def last_words(self) -> str:
+        """See `Process.last_words`."""
+        return "." if self._process is None else self._process.last_words()
+
     def write(self, raw: bytes) -> None:
         """POST a message. Messages that get no answer are sent one at a time."""
         self._start(self._post(raw), _request_id(raw))

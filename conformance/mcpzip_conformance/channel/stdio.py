@@ -30,6 +30,10 @@ class StdioChannel:
             raise Finding(f"{command[0]} can't be started: {error.strerror}.") from error
         return channel
 
+    def last_words(self) -> str:
+        """See `Process.last_words`."""
+        return self.process.last_words()
+
     def write(self, raw: bytes) -> None:
         """Send a line; a missing newline is added."""
         self.process.write(raw.rstrip(b"\n") + b"\n")

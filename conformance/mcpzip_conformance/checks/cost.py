@@ -104,7 +104,7 @@ async def start_up(stage: Stage) -> None:
         called.append(_at(player))
         await player.client.end()
         if stage.subject.upstream == "stdio":
-            alone = await stage.straight(WELL)
+            alone = await stage.straight(WELL, measured=True)
             straight.append(_at(alone))
             await alone.client.end()
     stage.measure("start to initialize", statistics.median(opened), "ms")
@@ -134,7 +134,7 @@ async def _first_call(player: Player) -> None:
 async def latency(stage: Stage) -> None:
     """The time that it adds to a call: the middle one of 50, after a warm-up, in alternation with 50 straight
     to the server; and the ratio of the two. A call among 32 at a time, too."""
-    straight, through = await stage.straight(WELL), await stage.through(WELL)
+    straight, through = await stage.straight(WELL, measured=True), await stage.through(WELL)
 
     async def call(player: Player) -> None:
         reply = await player.call(SHOP, "echo", b'{"n":1}')
@@ -156,7 +156,7 @@ async def large_result(stage: Stage) -> None:
     """The time of a call whose result has 1 MB: the middle one of five, in alternation with five straight to
     the server; and the ratio of the two."""
     big = server(tools=[tool("tell", None, size=_LARGE)])
-    straight, through = await stage.straight(big), await stage.through(big)
+    straight, through = await stage.straight(big, measured=True), await stage.through(big)
 
     async def call(player: Player) -> None:
         text = (await player.call(SHOP, "tell")).text
