@@ -163,11 +163,16 @@ def run(argv: list[str]) -> int:
         console.warn(str(error))
         return FAILED
     except ConfigError as error:
-        from mcpzip.cli.no_config import first_step
-
-        console.warn(first_step(error, os.environ) or str(error))
-        return WRONG
+        return config_error(error)
     except McpzipError as error:
         console.warn(str(error))
         return WRONG
     return code if isinstance(code, int) else DONE
+
+
+def config_error(error: ConfigError) -> int:
+    """Says what is wrong with the config. Returns the exit code."""
+    from mcpzip.cli.no_config import first_step
+
+    console.warn(first_step(error, os.environ) or str(error))
+    return WRONG

@@ -1,7 +1,7 @@
 """The entry point.
 
-The rule: a client waits for `serve` to start, and `serve` for the daemon, so these import only `server.start`
-and `server.daemon.main`; the other commands may import anything.
+The rule: a client waits for `serve` to start, and `serve` for the daemon, so these import only
+`server.start`, `server.http.serve` and `server.daemon.main`; the other commands may import anything.
 """
 
 import atexit
@@ -39,7 +39,9 @@ def main() -> None:
 
 
 def _run(argv: list[str]) -> int:
-    words, config, alone = _plain(argv)
+    words, config, alone, address = _plain(argv)
+    if words == ["serve"] and address is not None:
+        return _serve_http(config, address)
     if words == ["serve"]:
         from mcpzip.server.start import main as serve
 
@@ -53,27 +55,51 @@ def _run(argv: list[str]) -> int:
     return run(argv)
 
 
-def _plain(argv: list[str]) -> "tuple[list[str], str | None, bool]":
-    """The words of the command line without its options, the FILE of ``--config FILE``, and whether it says
-    ``--no-daemon``; no words for a command line with any other option.
+def _serve_http(config: "str | None", address: str) -> int:
+    import gc
+
+    from mcpzip.system.lean_imports import import_asyncio, import_msgspec
+
+    gc.disable()  # importing modules makes no garbage; `serve` enables it again
+    import_msgspec()
+    import_asyncio()
+    from mcpzip.model.errors import ConfigError
+    from mcpzip.server.http.serve import HttpOptions
+    from mcpzip.server.http.serve import main as serve
+
+    try:
+        return serve(config, HttpOptions(address))
+    except ConfigError as error:
+        from mcpzip.cli.commands import config_error
+
+        return config_error(error)
+
+
+def _plain(argv: list[str]) -> "tuple[list[str], str | None, bool, str | None]":
+    """The words of the command line without its options, the FILE of ``--config FILE``, whether it says
+    ``--no-daemon``, and the ADDRESS of ``--http ADDRESS``; no words for a command line with any other option.
     """
     words: list[str] = []
-    config, alone = None, False
+    config, alone, address = None, False, None
     rest = iter(argv)
     for word in rest:
         if word in ("--config", "-c") and config is None:
             config = next(rest, None)
             if config is None:
-                return [], None, False
+                return [], None, False, None
         elif word.startswith("--config=") and config is None:
             config = word.removeprefix("--config=")
         elif word == "--no-daemon" and words == ["serve"]:
             alone = True
+        elif word == "--http" and words == ["serve"] and address is None:
+            address = next(rest, None)
+            if address is None:
+                return [], None, False, None
         elif word.startswith("-"):
-            return [], None, False
+            return [], None, False, None
         else:
             words.append(word)
-    return words, config, alone
+    return words, config, alone, address
 
 
 def _crashed(kind: "type[BaseException]", error: BaseException, trace: "TracebackType | None") -> None:

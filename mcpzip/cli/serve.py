@@ -1,4 +1,4 @@
-"""`mcpzip serve` with --http, --help or an unusual spelling. `cli.main` runs a plain `serve` itself."""
+"""`mcpzip serve` with --help, more options for HTTP, or an unusual spelling; `cli.main` runs a plain one."""
 
 import gc
 
