@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.driver import environment, run, write_config
+from helpers.driver import environment, run, run_here, write_config
 from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.cli import completion
@@ -42,17 +42,24 @@ def _powershell(*words: str) -> list[str]:
     return ["pwsh", "-NoProfile", "-Command", f"& {{ {_POWERSHELL} }} '{line}'"]
 
 
+def _if_installed(shell: Callable[..., list[str]]) -> object:
+    """The shell, skipped before any fixture is made if this machine lacks it."""
+    program = shell("mcpzip")[0]
+    missing = pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
+    return pytest.param(shell, marks=missing)
+
+
 @pytest.fixture
 def config(fake_mcp: Fake, tmp_path: Path) -> Path:
     """Two servers that were listed; one of them calls a tool what no shell should read."""
     shop = fake_mcp(name="shop", tools=["pay_invoice", "pay_$(touch pwned)", "pay;ls", "send"])
     path = write_config(tmp_path, shop, others={"shed": {"command": "nothing-of-this-name"}})
-    assert run("refresh", "shop", "--config", str(path)).returncode == 0
+    assert run_here("refresh", "shop", "--config", str(path)).returncode == 0
     return path
 
 
 @pytest.mark.skipif(os.name == "nt", reason="these shells are those of POSIX systems")
-@pytest.mark.parametrize("shell", [_bash, _fish, _powershell])
+@pytest.mark.parametrize("shell", [_if_installed(shell) for shell in (_bash, _fish, _powershell)])
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -69,8 +76,6 @@ def test_a_shell_offers(
     shell: Callable[..., list[str]], words: list[str], offered: list[str], config: Path
 ) -> None:
     command = shell(*words)
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed")
     bin_ = str(Path(sys.executable).parent)
     done = subprocess.run(
         command,

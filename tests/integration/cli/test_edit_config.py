@@ -1,13 +1,12 @@
 """``mcpzip add`` and the other commands that edit the config, as a person types them."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.driver import Json, command, environment
+from helpers.driver import Json, run_here
 from mcpzip_fakes.launch import FakeServer
 
 Fake = Callable[..., FakeServer]
@@ -19,14 +18,13 @@ class Shell:
 
     def __init__(self, folder: Path) -> None:
         self.config = folder / "config.json"
-        self._env = environment(HOME=str(folder), MCPZIP_CONFIG=str(self.config), COLUMNS="200")
+        self._env = {"HOME": str(folder), "MCPZIP_CONFIG": str(self.config)}
 
     def __call__(self, *words: str, code: int = 0, stdin: str = "", **env: str) -> str:
-        done = subprocess.run(
-            command(*words), env=self._env | env, input=stdin, capture_output=True, text=True, timeout=60
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        done = run_here(*words, stdin=stdin.encode(), **self._env, **env)
+        said = done.stdout.decode() + done.stderr.decode()
+        assert done.returncode == code, said
+        return said
 
     @property
     def servers(self) -> Json:
