@@ -304,6 +304,7 @@ def test_an_interrupt_while_it_loads_is_no_traceback(monkeypatch: pytest.MonkeyP
         raise KeyboardInterrupt
 
     monkeypatch.setattr(main, "_run", interrupted)
+    monkeypatch.setattr(main.atexit, "register", lambda end: end)  # it would end this process
     with pytest.raises(SystemExit) as caught:
         main.main()
     assert caught.value.code == 1
