@@ -1,5 +1,7 @@
 """Nothing that a program calls runs twice, however the program ends."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,6 @@ from msgspec.structs import replace
 from mcpzip.config.schema import CodeConfig
 
 HANG = "['hang']"
-
-
-# nothing runs twice
 
 
 async def test_a_program_that_is_cancelled_ends_its_calls_and_says_so_later(tmp_path: Path) -> None:
@@ -73,6 +72,47 @@ async def test_a_call_that_is_cancelled_at_any_step_was_made_once(tmp_path: Path
         assert states in text
         assert "up__look (may have run)" in text
     assert [each["n"] for each in done(bridge)] == list(range(step + 1))
+
+
+ENDS = ("the client leaves", "the call takes too long", "the server dies", "the worker is killed")
+
+
+@pytest.mark.parametrize("step", range(3))
+@pytest.mark.parametrize("end", ENDS)
+async def test_however_a_program_ends_each_call_was_made_once(tmp_path: Path, end: str, step: int) -> None:
+    """Three calls, of which one never ends by itself."""
+    stays = "['die']" if end == "the server dies" else HANG
+    code = "\n".join(f"up__look(do=[{stays if each == step else ''}], n={each})" for each in range(3))
+    server = {"timeout": 0.5} if end in ("the call takes too long", "the worker is killed") else None
+    async with bridged(tmp_path, server=server, **META) as bridge:
+        wire = await bridge.legacy()
+        number = wire.send_call({"code": code}, "run_code")
+        await comes_true(lambda: len(done(bridge)) == step + 1)
+        if end == "the client leaves":
+            wire.session.end()
+            await wire.session.finish(0.0)
+            await comes_true(lambda: bool(bridge.got("notifications/cancelled")))
+        else:
+            if end == "the worker is killed":
+                for worker in workers():
+                    os.kill(worker, signal.SIGKILL)
+            text = text_of((await wire.answer(number))["result"])
+            assert f"{step + 1} call" in text
+            assert ("up__look (may have run)" in text) or f"up__look ×{step + 1} (may have run)" in text
+            assert await value(wire, "5") == 5
+    assert [each["n"] for each in done(bridge)] == list(range(step + 1))
+
+
+def workers() -> list[int]:
+    """The processes of the sandbox that this process has started."""
+    if not Path("/proc/self/task").is_dir():
+        pytest.skip("the children of a process are in /proc only")
+    children = [
+        int(pid)
+        for each in Path("/proc/self/task").iterdir()
+        for pid in (each / "children").read_text().split()
+    ]
+    return [pid for pid in children if b"monty" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 @pytest.mark.parametrize("step", range(3))
