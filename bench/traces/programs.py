@@ -29,7 +29,7 @@ from bench.traces.trace import Call, Trace, Turn
 from mcpzip.cli.token_counter import as_model_reads
 from mcpzip.model.errors import McpzipError
 from mcpzip.programs.journal import Journal
-from mcpzip.programs.sandbox import FailedCallError, Request, Sandbox
+from mcpzip.programs.sandbox import FailedCallError, Request, Sandbox, Start
 from mcpzip.programs.source import Program, parse, python_name, read_program
 from mcpzip.programs.values import error_text, value_of
 from mcpzip.proxy.metatools import RUN_CODE, definitions
@@ -151,7 +151,7 @@ async def reply_of(code: str, series: Series, sandbox: Sandbox) -> str:
         program: Program = read_program(parse(code))
         host = Recorded(series)
         await sandbox.start()
-        outcome = await sandbox.run(program.form, program.tools, {}, b"", host, SECONDS)
+        outcome = await sandbox.run(Start(program.form, program.tools), host, SECONDS)
     except McpzipError as error:
         raise ProgramError(str(error)) from error
     if outcome.error:

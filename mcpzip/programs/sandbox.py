@@ -67,6 +67,18 @@ class Host(Protocol):
         ...
 
 
+class Start(msgspec.Struct, frozen=True):
+    """How a program begins. form: what runs (`source.Program`). tools: the names in it that are tools,
+    without those that ``state`` has. inputs: the values of variables, JSON texts by name. state: the
+    variables of before, b"" for none.
+    """
+
+    form: str
+    tools: tuple[str, ...]
+    inputs: Mapping[str, str] = {}
+    state: bytes = b""
+
+
 class Outcome(msgspec.Struct):
     """How a run ended. value: JSON text, "" for none. error: why it failed, "" if it didn't. lines: the lines
     of the program in which it failed, the innermost last. printed: what it printed, as far as that is kept.
@@ -148,39 +160,21 @@ class Sandbox:
                 return []  # the run says it
         return []
 
-    async def run(
-        self,
-        form: str,
-        tools: tuple[str, ...],
-        inputs: Mapping[str, str],
-        state: bytes,
-        host: Host,
-        seconds: float,
-    ) -> Outcome:
-        """Runs a program in the form of `source.Program`. tools: the names in it that are tools, without
-        those that ``state`` has. inputs: the values of variables, JSON texts by name. state: the variables of
-        before, b"" for none. seconds: that it may take in all, and as many until a worker is free. Raises
+    async def run(self, start: Start, host: Host, seconds: float) -> Outcome:
+        """Runs a program. seconds: that it may take in all, and as many until a worker is free. Raises
         InvalidArgumentsError.
         """
-        outcome = await self._run(form, tools, inputs, state, host, seconds)
+        outcome = await self._run(start, host, seconds)
         await self._try_state(outcome)
         return outcome
 
-    async def _run(
-        self,
-        form: str,
-        tools: tuple[str, ...],
-        inputs: Mapping[str, str],
-        state: bytes,
-        host: Host,
-        seconds: float,
-    ) -> Outcome:
-        printed = _Printed()
+    async def _run(self, start: Start, host: Host, seconds: float) -> Outcome:
+        printed, inputs = _Printed(), start.inputs
         async with self._session(seconds) as session:
             try:
-                if state:
-                    await session.load_session(state)
-                if defined := prelude(tools, is_first=not state):
+                if start.state:
+                    await session.load_session(start.state)
+                if defined := prelude(start.tools, is_first=not start.state):
                     await session.feed_run(defined, skip_type_check=True)
             except self._monty.MontyError:  # they take more memory than their form here has bytes
                 text = "the variables of before take all the memory of a program, so they are forgotten now"
@@ -195,7 +189,7 @@ class Sandbox:
                     return Outcome(error=f"{name} can't be used here: {_said(error)}")
             run = _Run(self._monty, session, host, printed, seconds)
             run.large = [name for name, value in inputs.items() if len(value) > LARGE]
-            return await run.drive(lambda: session.feed_start(form, print_callback=printed))
+            return await run.drive(lambda: session.feed_start(start.form, print_callback=printed))
 
     async def resume(
         self, paused: Outcome, answered: "dict[int, dict[str, Any]]", host: Host, seconds: float

@@ -38,7 +38,7 @@ from mcpzip.model.limits import (
 )
 from mcpzip.policy.hashes import arguments_hash
 from mcpzip.programs.problems import blocking
-from mcpzip.programs.sandbox import Outcome, Request, Sandbox
+from mcpzip.programs.sandbox import Outcome, Request, Sandbox, Start
 from mcpzip.programs.sessions import Sessions
 from mcpzip.programs.source import CALL, Program, parse, program_text, python_name, read_program, too_long
 from mcpzip.programs.stubs import stubs
@@ -162,7 +162,8 @@ class Programs:
         calls = ProgramCalls(self._host, exchange, tools)
 
         async def run() -> Outcome:
-            return await self._sandbox.run(program.form, new, inputs, variables.state, calls, seconds)
+            start = Start(program.form, new, inputs, variables.state)
+            return await self._sandbox.run(start, calls, seconds)
 
         began = variables.tools | set(new), variables.names, variables.version
         paused = _Paused(program, _digest(program.text), calls, Outcome(), *began, seconds)
