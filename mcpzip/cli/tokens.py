@@ -121,10 +121,7 @@ def _show_comparison(costs: Costs) -> None:
     if costs.so_far is not None:
         console.say("\n" + " ".join(costs.so_far_sentences()))
     if costs.kept:
-        console.say(
-            "\nResults that stayed out of the context, because running processes kept them or programs read "
-            "them (tokens estimated):"
-        )
+        console.say("\nResults kept out of the context, or read by programs (tokens estimated):")
         table = console.Table("tool", ">results", ">tokens")
         for tool, kept in list(costs.kept.items())[:_KEPT_TOOLS]:
             table.row(tool, f"{kept.results:,}", f"{kept.tokens:,}")

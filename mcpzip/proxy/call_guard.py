@@ -32,18 +32,16 @@ from mcpzip.policy.refused import RefusedCall, id_of, remember
 from mcpzip.proxy.approvals import Approvals
 from mcpzip.proxy.call import ask_client
 from mcpzip.proxy.catalog_state import CatalogState
-from mcpzip.proxy.client_capabilities import has_capability
+from mcpzip.proxy.client_capabilities import FORM_ELICITATION, has_capability
 from mcpzip.proxy.current_config import CurrentConfig
-from mcpzip.proxy.exchange import Client, Exchange, members
+from mcpzip.proxy.exchange import CONTINUATION_MEMBERS, Client, Exchange, members
 from mcpzip.proxy.heard import checks_of
 from mcpzip.proxy.input_required import is_input_required
 from mcpzip.system.threads import begin_thread, in_thread
 from mcpzip.wire import Era, JsonRpcError, join_object, quote
 
-_FORM = ("elicitation", "form")
 _KEY = "approval"
 """Of our question among the `inputRequests`."""
-_CONTINUATION = ("inputResponses", "requestState")
 
 Send = Callable[[], Awaitable[tuple[bytes, bool]]]
 """Makes the call: its result, and whether that is a success."""
@@ -271,12 +269,14 @@ class CallGuard:
         if not self._approvals.is_handle(state):
             return None
         responses = members(exchange.fields.get("inputResponses"))
-        exchange.fields = {key: each for key, each in exchange.fields.items() if key not in _CONTINUATION}
+        exchange.fields = {
+            key: each for key, each in exchange.fields.items() if key not in CONTINUATION_MEMBERS
+        }
         return responses.get(_KEY) if self._approvals.answered(exchange.client, call, state) else None
 
     async def _question(self, call: "_GuardedCall", problem: str) -> bytes:
         """The params of the question to the person. Raises CallRefusedError if they can't be asked."""
-        if not has_capability(call.exchange.capabilities, _FORM):
+        if not has_capability(call.exchange.capabilities, FORM_ELICITATION):
             raise await self._not_asked(call, "this client can't ask one", problem)
         params = question(call.entry, call.verdict.risk, call.arguments, call.verdict.after, call.about)
         if params is None:

@@ -23,11 +23,12 @@ ROOTS = "roots"
 _SILENT, _ANNOUNCED = b"{}", b'{"listChanged":true}'
 """What a client declares as ``roots`` that doesn't say, or says, when they change."""
 
+FORM_ELICITATION: CapabilityPath = ("elicitation", "form")
 URL_ELICITATION: CapabilityPath = ("elicitation", "url")
 
 _REQUIRED: dict[str, CapabilityPath] = {
     "sampling/createMessage": ("sampling",),
-    "elicitation/create": ("elicitation", "form"),
+    "elicitation/create": FORM_ELICITATION,
     "roots/list": ("roots",),
 }
 """By the method of the question."""

@@ -32,7 +32,9 @@ SendRequest = Callable[[str, bytes | None], Awaitable[bytes]]
 client answers with an error or can't be asked; cancelling it cancels the request.
 """
 
-ENVELOPE_MEMBERS = ("_meta", "inputResponses", "requestState")
+CONTINUATION_MEMBERS = ("inputResponses", "requestState")
+"""Members of the params with which a modern request is made again (spec: basic/patterns/mrtr)."""
+ENVELOPE_MEMBERS = ("_meta", *CONTINUATION_MEMBERS)
 """Members of a request's params that say nothing of what is asked for."""
 
 INTERACTIVE = ("sampling", "elicitation", "roots")

@@ -149,9 +149,12 @@ class _Handlers:
         entry, name_repair = await proxy.resolver.resolve(call.name, call.timeout)
         if only_reads:  # before a model is told how to correct the arguments
             proxy.tool_caller.check_call_reads(entry, call.arguments, exchange)
-        for key, value in (("select", call.select), ("run", call.run)):
-            if value and _has_parameter(entry, key):
+        has_programs = proxy.config.code.enabled or self._made is not None
+        for key, value, means_ours in (("select", call.select, True), ("run", call.run, has_programs)):
+            if value and (not means_ours or _has_parameter(entry, key)):
                 raise InvalidArgumentsError(f"{key!r} stands beside 'arguments'; put it inside 'arguments'.")
+        if call.run and call.select:
+            raise InvalidArgumentsError("'select' and 'run' don't go together: the reply is the program's.")
         filled, about = await results.fill(call.arguments, exchange.client)
         if about or filled is not call.arguments:
             call = replace(call, arguments=filled)

@@ -18,7 +18,7 @@ from mcpzip.proxy.call import Call, ModernCall, UpstreamRequest
 from mcpzip.proxy.call_states import Event
 from mcpzip.proxy.client_binding import ClientBinding
 from mcpzip.proxy.client_capabilities import missing_capability
-from mcpzip.proxy.exchange import Client, Exchange, members
+from mcpzip.proxy.exchange import CONTINUATION_MEMBERS, Client, Exchange, members
 from mcpzip.proxy.exclusive_connections import ExclusiveConnections
 from mcpzip.proxy.first_calls import FirstCalls
 from mcpzip.proxy.heard import Heard
@@ -45,8 +45,6 @@ other.
 """
 
 _NONE: Mapping[str, bytes] = MappingProxyType({})
-_CONTINUATION = ("inputResponses", "requestState")
-"""Members of the params with which a modern request is made again."""
 
 
 class CallPipeline:
@@ -250,7 +248,7 @@ class CallPipeline:
         "Dedicated connections".
         """
         client, server, timeout = exchange.client, call.request.server, call.request.timeout
-        continuation = {key: exchange.fields[key] for key in _CONTINUATION if key in exchange.fields}
+        continuation = {key: exchange.fields[key] for key in CONTINUATION_MEMBERS if key in exchange.fields}
         if "requestState" in continuation and await self.upstream_era(client, server) is Era.LEGACY:
             raise JsonRpcError(NOT_PARKED)  # the server never gave it out: this would be another call
         if client.has_session:

@@ -31,7 +31,7 @@ from mcpzip.programs.values import error_text, has_binary, value_of
 from mcpzip.proxy.argument_repair import repair_arguments
 from mcpzip.proxy.arguments import ToolCall
 from mcpzip.proxy.call import timeout_of
-from mcpzip.proxy.client_capabilities import has_capability
+from mcpzip.proxy.client_capabilities import FORM_ELICITATION, has_capability
 from mcpzip.proxy.effects import Effects
 from mcpzip.proxy.exchange import Exchange, members
 from mcpzip.proxy.input_required import is_input_required
@@ -47,13 +47,12 @@ from mcpzip.wire.errors import UpstreamRpcError
 
 T = TypeVar("T")
 
-_FORM = ("elicitation", "form")
 _ERROR = 4_000
 """Characters of a tool's error that a program gets."""
 
 
 class CallHost(Protocol):
-    """What calls use of `mcpzip.proxy.proxy.Proxy`."""
+    """What programs and their calls use of `mcpzip.proxy.proxy.Proxy`."""
 
     resolver: NameResolver
     tool_caller: ToolCaller
@@ -75,10 +74,11 @@ class Prepared(msgspec.Struct, eq=False):
 
 
 class ProgramCalls:
-    """Those of one program.
+    """The calls of one program.
 
     journal: what became of each. prepared: by number, those that wait. asked: by number, the result with
     which a server, or the policy, asks a modern client something before it. seconds: that the program took.
+    printed: what it has printed so far.
     """
 
     def __init__(self, host: CallHost, exchange: Exchange, tools: dict[str, Entry]) -> None:
@@ -108,7 +108,7 @@ class ProgramCalls:
             if len(prepared.arguments) > ASKED_ARGUMENTS:
                 raise FailedCallError(
                     f"{named(prepared.entry.name)} has to be allowed by a person, and its arguments are too "
-                    f"long to be shown to one. Call it with execute_tool."
+                    "long to be shown to one. Call it with execute_tool."
                 )
             if self._can_ask:
                 prepared.confirm = Confirm(decision.rule, self._seen_besides(prepared.entry.server))
@@ -175,7 +175,7 @@ class ProgramCalls:
     def _can_ask(self) -> bool:
         """Whether a person can be asked by the client."""
         exchange = self._exchange
-        if not has_capability(exchange.capabilities, _FORM):
+        if not has_capability(exchange.capabilities, FORM_ELICITATION):
             return False
         return exchange.client.era is Era.MODERN or (exchange.request or exchange.client.request) is not None
 

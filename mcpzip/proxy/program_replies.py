@@ -62,20 +62,17 @@ def ended(
     brings. unsaid: what is to be said of a program before, as sentences, or "". keeps_variables: whether the
     client's next program has the variables of this one.
     """
-    parts = (
-        [_failure(program, outcome, journal, keeps_variables=keeps_variables)]
-        if outcome.error
-        else [_shown(outcome.value)]
-    )
-    printed = outcome.printed
-    if printed:
-        parts.append(f"Printed:\n{beginning(printed, PRINTED)}")
+    if outcome.error:
+        parts = [_failure(program, outcome, journal, keeps_variables=keeps_variables)]
+    else:
+        parts = [_shown(outcome.value)]
+    if outcome.printed:
+        parts.append(f"Printed:\n{beginning(outcome.printed, PRINTED)}")
     texts = [part for part in parts if part] or ["The program ended without a value."]
     content = [join_object({"type": b'"text"', "text": quote(text)}) for text in texts]
     fields = {"content": b"[%b]" % b",".join([*content, *blocks])}
     if outcome.error:
         fields["isError"] = b"true"
-    if outcome.error:
         return Reply(join_object(fields), unsaid, journal)
     status = f"{_capital(journal.text)}, {seconds:.1f} s."
     if journal.tokens:

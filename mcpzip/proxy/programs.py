@@ -15,11 +15,10 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Coroutine, Hashable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from mcpzip.config import Config
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import (
     CallRefusedError,
@@ -43,30 +42,19 @@ from mcpzip.programs.sessions import Sessions
 from mcpzip.programs.source import CALL, Program, parse, program_text, python_name, read_program, too_long
 from mcpzip.programs.stubs import stubs
 from mcpzip.proxy.arguments import ToolCall
-from mcpzip.proxy.exchange import Client, Exchange, members
+from mcpzip.proxy.exchange import CONTINUATION_MEMBERS, Client, Exchange, members
 from mcpzip.proxy.input_required import is_input_required
 from mcpzip.proxy.metatools import EXECUTE
-from mcpzip.proxy.name_resolution import NameResolver
 from mcpzip.proxy.parking import HANDLE_PREFIX
-from mcpzip.proxy.program_calls import Prepared, ProgramCalls, tokens_of
+from mcpzip.proxy.program_calls import CallHost, Prepared, ProgramCalls, tokens_of
 from mcpzip.proxy.program_replies import RUN_CODE_TOOL, Reply, ended, paused_before, replaced
-from mcpzip.proxy.tool_caller import ToolCaller
 from mcpzip.proxy.workers import run_in_worker
 from mcpzip.wire import JsonRpcError, quote, unquote, with_members
 
 _STATE = f"{HANDLE_PREFIX}run-"
 """The beginning of the `requestState` with which a modern client is asked something during a program."""
-_CONTINUATION = ("inputResponses", "requestState")
 
-
-class ProgramHost(Protocol):
-    """What programs use of `mcpzip.proxy.proxy.Proxy`."""
-
-    resolver: NameResolver
-    tool_caller: ToolCaller
-
-    @property
-    def config(self) -> Config: ...
+_NOT_SHOWN = "The program has ended, but its value can't be shown: too much else is being computed"
 
 
 class _Paused(msgspec.Struct, eq=False):
@@ -108,7 +96,7 @@ class _Paused(msgspec.Struct, eq=False):
 class Programs:
     """The programs of all clients. Everything runs on one event loop."""
 
-    def __init__(self, host: ProgramHost) -> None:
+    def __init__(self, host: CallHost) -> None:
         self._host = host
         self._sandbox = Sandbox()
         self._sessions: Sessions[_Paused] = Sessions()
@@ -198,7 +186,7 @@ class Programs:
             )
         self._sessions.take(owner, name)
         number, paused.seconds = paused.waits_for.number, seconds
-        given = {key: exchange.fields[key] for key in _CONTINUATION if key in exchange.fields}
+        given = {key: exchange.fields[key] for key in CONTINUATION_MEMBERS if key in exchange.fields}
 
         async def run() -> Outcome:
             answered = await paused.calls.answered(number, given, seconds, exchange)
@@ -287,7 +275,9 @@ class Programs:
                 outcome = self._printed(paused, await resumed)
             calls.seconds += time.perf_counter() - started
             if outcome.waiting and paused.size > PROGRAMS_OF_CLIENT_SIZE:
-                outcome = Outcome(error="What it knows is too large to wait with", printed=calls.printed)
+                size = f"{PROGRAMS_OF_CLIENT_SIZE >> 20} MiB"
+                error = f"The program can't be paused: its variables and results have more than {size}"
+                outcome = Outcome(error=error, printed=calls.printed)
             if not outcome.waiting:
                 return await self._reply(paused, outcome, exchange.client, owner)
         except asyncio.CancelledError:
@@ -331,7 +321,7 @@ class Programs:
             blocks = await results.blocks(client, outcome.value)
             reply = await run_in_worker(lambda: made(outcome, blocks), "reply")
         except OverloadedError:
-            reply = made(Outcome(error="It has ended, and its value can't be shown now", state=outcome.state))
+            reply = made(Outcome(error=_NOT_SHOWN, state=outcome.state))
         shown = await results.shown(RUN_CODE_TOOL, reply.result, client, EXECUTE)
 
         def finished() -> tuple[bytes, int]:

@@ -277,6 +277,20 @@ async def test_without_a_way_to_ask_execute_tool_makes_the_call(tmp_path: Path, 
     assert done(bridge) == [{"do": []}, {"do": [], "n": 1}, {"do": [], "n": 2}]
 
 
+async def test_what_stands_beside_the_arguments(tmp_path: Path) -> None:
+    """``run`` means a program only where there are any; else the tool's own is meant, at the wrong place."""
+    beside = {"name": "up__run", "arguments": {"do": []}, "run": "p1-a"}
+    async with bridged(tmp_path, expose="meta") as bridge:
+        wire = await bridge.legacy()
+        answer = await wire.call(beside, "execute_tool")
+        assert "'run' stands beside 'arguments'" in text_of(answer["result"])
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy()
+        for more, said in (({}, "no paused program 'p1-a'"), ({"select": "a"}, "don't go together")):
+            assert said in text_of((await wire.call({**beside, **more}, "execute_tool"))["result"])
+    assert done(bridge) == []
+
+
 async def test_two_at_once_make_the_call_once(tmp_path: Path) -> None:
     async with bridged(tmp_path, **META) as bridge:
         wire = await bridge.legacy()
