@@ -40,8 +40,8 @@ MAX_AGE_IN_USE = 600.0
 """Seconds after which a tool list is renewed when a call has connected to its server anyway."""
 
 
-class OfClients(Protocol):
-    """What is kept of clients."""
+class ClientResources(Protocol):
+    """What is kept for clients, and freed when they leave."""
 
     def remove_client(self, client: Client) -> None:
         """``client`` is gone."""
@@ -73,7 +73,7 @@ class ToolCaller:
         self._catalog_state, self._refresher, self._tool_search = catalog_state, refresher, tool_search
         self._statistics, self._heard, self._warn = statistics, heard, warn
         self.results = Results(current, statistics)
-        self.programs: OfClients | None = None
+        self.programs: ClientResources | None = None
         self._guard: CallGuard | None = None
         self._reads: ReadTools | None = None
         self._reads_of: Config | None = None
