@@ -106,7 +106,12 @@ def test_it_can_be_read_and_searched_from_a_folder(site: Path, browser: Browser,
     assert (
         page.evaluate("document.body.dataset.mdColorScheme") == {"light": "default", "dark": "slate"}[scheme]
     )
-    page.fill("input[name=query]", "proxy certificate")
+    page.click("input[name=query]")
+    ready = (
+        "document.querySelector('.md-search-result__meta').textContent.trim() == 'Type to start searching'"
+    )
+    page.wait_for_function(ready)  # what is filled in before is seen by nobody
+    page.keyboard.type("proxy certificate")
     page.wait_for_selector(".md-search-result__item")
     assert "npx or uvx hangs behind a proxy" in page.inner_text(".md-search-result__list")
     assert errors == []
