@@ -21,7 +21,7 @@ PACKAGES = {"mcpzip": ROOT, "mcpzip_fakes": ROOT / "fakes", "mcpzip_conformance"
 FLOORS = (
     ("mcpzip.model", "mcpzip.system"),
     ("mcpzip.wire", "mcpzip.checks"),
-    ("mcpzip.config", "mcpzip.http"),
+    ("mcpzip.config", "mcpzip.http", "mcpzip.cassettes"),
     ("mcpzip.search", "mcpzip.clients", "mcpzip.policy", "mcpzip.results"),
     ("mcpzip.catalog", "mcpzip.programs"),
     ("mcpzip.pins",),
@@ -35,10 +35,11 @@ FLOORS = (
 """From the ground up. A folder imports from the floors below it, and never from its neighbour."""
 
 GUESTS = {
-    "mcpzip_fakes": {"mcpzip_fakes", "mcpzip.wire", "mcpzip.model"},
+    "mcpzip_fakes": {"mcpzip_fakes", "mcpzip.cassettes", "mcpzip.wire", "mcpzip.model"},
     "mcpzip_conformance": {
         "mcpzip_conformance",
         "mcpzip_fakes",
+        "mcpzip.cassettes",
         "mcpzip.http",
         "mcpzip.wire",
         "mcpzip.model",

@@ -241,6 +241,8 @@ count extra. A longer greeting is refused, and its client is served without the 
 
 # --- a file -------------------------------------------------------------------------------------------------
 
+CASSETTE = 64 * MiB
+"""A cassette, without the files beside it. A larger one isn't read."""
 CONFIG = 16 * MiB
 """The config file. A larger one is refused with an error."""
 CLIENT_CONFIG = 16 * MiB

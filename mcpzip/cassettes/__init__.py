@@ -1,0 +1,1 @@
+"""Recorded sessions of MCP servers, as files: cassettes."""
