@@ -1,0 +1,1 @@
+"""The commands of ``mcpzip-fake``: one file each."""
