@@ -195,10 +195,15 @@ class Decisions:
             known = pins.servers.get(key)
             decision = decide(known, now_listed, listed, server.trust, judge, now) if known else None
             if decision is None or decision.changed:
-                with self._store.changing() as pins:  # which another process may have changed meanwhile
-                    decision = decide(pins.servers.get(key), now_listed, listed, server.trust, judge, now)
-                    if decision.changed:
-                        self._store.write(pins, key, decision.pins, decision.bodies)
+
+                def decide_again(known: ServerPins | None) -> tuple[ServerPins, Mapping[bytes, bytes]] | None:
+                    """Another process may have changed the pins meanwhile."""
+                    nonlocal decision
+                    decision = decide(known, now_listed, listed, server.trust, judge, now)
+                    return (decision.pins, decision.bodies) if decision.changed else None
+
+                self._store.change(key, decide_again)
+                assert decision is not None
         except PinsUnusableError as error:
             self._tell(str(error))
             return {} if server.trust == "open" else _other_than(offered, items, _reason(error))

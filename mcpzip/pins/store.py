@@ -19,7 +19,8 @@ import hashlib
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from zlib import crc32
 
@@ -43,6 +44,10 @@ _LOCK_WAIT = 10.0
 
 Version = tuple[int, ...]
 """What changes with each write of the file."""
+
+Decide = Callable[[ServerPins | None], tuple[ServerPins, Mapping[bytes, bytes]] | None]
+"""Gives the pins of a server from now on, and texts of its items by digest; None if nothing changes. Its
+argument is the pins of now, which nobody else changes meanwhile."""
 
 
 class PinsUnusableError(McpzipError):
@@ -69,6 +74,27 @@ class _Counter(Head):
     sha256: str
 
 
+class _Change:
+    """A change that a thread asks for. done: whether it was made, or ``error`` says why not."""
+
+    def __init__(self, key: str, decide: Decide) -> None:
+        self.key, self._decide = key, decide
+        self.done = self.changed = False
+        self.texts: Mapping[bytes, bytes] = {}
+        self.error: Exception | None = None
+
+    def make(self, servers: dict[str, ServerPins]) -> None:
+        """Changes ``servers``, all pins by their keys."""
+        try:
+            changed = self._decide(servers.get(self.key))
+        except Exception as error:  # of the thread that waits for it
+            self.error = error
+            return
+        if changed is not None:
+            servers[self.key], self.texts = changed
+            self.changed = True
+
+
 def server_key(server: str, project: str = "") -> str:
     """The key of ``server``: its name, and for a server of a project also the path of the project's file, so
     that it isn't the user's server of the same name.
@@ -77,13 +103,19 @@ def server_key(server: str, project: str = "") -> str:
 
 
 class PinStore:
-    """The pins of the config at ``config_path``. Thread-safe."""
+    """The pins of the config at ``config_path``. Thread-safe.
+
+    At a first start many servers are listed at almost the same time, and the file has to be on the disk
+    before anything is offered. So threads that wait for the file leave their changes to the one that has it,
+    which writes all of them at once (`change`).
+    """
 
     def __init__(self, config_path: str) -> None:
         self.path = pins_path(config_path)
         name = os.path.basename(config_path)
         self._counter_path = os.path.join(cache_folder(config_path), f"{name}.pins.json")
         self._lock = threading.RLock()
+        self._waiting: deque[_Change] = deque()
         self._cached: tuple[Version, Pins] | None = None
 
     def version(self) -> Version:
@@ -115,6 +147,45 @@ class PinStore:
             make_folders(os.path.dirname(self.path))
             with locked_blocking(f"{self.path}.lock", _LOCK_WAIT):
                 yield self.load()
+
+    def change(self, key: str, decide: Decide) -> None:
+        """Changes the pins of the server with ``key`` as ``decide`` says, and writes them. Raises
+        PinsUnusableError, OSError, and what ``decide`` raises, which another thread may call.
+        """
+        mine = _Change(key, decide)
+        self._waiting.append(mine)
+        with self._lock:
+            if not mine.done:
+                self._make_changes()
+        if mine.error is not None:
+            raise mine.error
+
+    def _make_changes(self) -> None:
+        """Makes all changes that wait, including those that come while this waits for another process."""
+        made: list[_Change] = []
+        try:
+            with self.changing() as pins:
+                made = [self._waiting.popleft() for _ in range(len(self._waiting))]
+                servers = dict(pins.servers)
+                for change in made:
+                    change.make(servers)
+                texts = [(change, change.texts) for change in made if change.changed]
+                for change, own in texts:
+                    if own:
+                        self._write_texts(change.key, servers[change.key], own)
+                if texts:
+                    self._write(Pins(FORMAT.name, FORMAT.version, pins.counter + 1, servers))
+        except (McpzipError, OSError, TimeoutError) as error:
+            if not made:  # the file can't be used, or not be locked
+                made = [self._waiting.popleft() for _ in range(len(self._waiting))]
+                for change in made:
+                    change.error = error
+            for change in made:
+                if change.changed:
+                    change.error = error
+        finally:
+            for change in made:
+                change.done = True
 
     def write(self, pins: Pins, key: str, server: ServerPins, texts: Mapping[bytes, bytes]) -> None:
         """Writes ``server`` as the pins of the server with ``key``, whose other pins are ``pins``, and its
@@ -185,7 +256,8 @@ class PinStore:
         self._cached = self.version(), pins
         counter = _Counter(_COUNTER.name, _COUNTER.version, pins.counter, _hex(data))
         try:
-            write_state(self._counter_path, msgspec.json.encode(counter), limits.PIN_COUNTER)
+            data = msgspec.json.encode(counter)
+            write_state(self._counter_path, data, limits.PIN_COUNTER, durable=False)
         except OSError:
             pass  # what it protects from needs somebody who can write here too
 
@@ -203,7 +275,8 @@ class PinStore:
                 kept[digest.hex()] = msgspec.Raw(text)
                 room -= len(text) + 70
         data = msgspec.json.encode(_Texts(_TEXTS.name, _TEXTS.version, kept))
-        write_state(self._texts_path(key), data, limits.PIN_TEXTS)
+        # Without its text an item is still compared by its digest.
+        write_state(self._texts_path(key), data, limits.PIN_TEXTS, durable=False)
 
     def _texts_path(self, key: str) -> str:
         name = re.sub(r"[^A-Za-z0-9_.-]", "-", key.partition("@")[0])[:40]

@@ -1,7 +1,7 @@
 """Atomic writes, and other file operations that differ between systems.
 
 A reader sees the old file or the new one, never a part. So the data goes to a temporary file in the same
-folder, is flushed to the disk, and is renamed over the target.
+folder, is flushed to the disk if it must survive a power cut, and is renamed over the target.
 """
 
 import os
@@ -22,12 +22,15 @@ _STALE = 60.0
 """Seconds after which a temporary file is left over from a killed process."""
 
 
-def write_atomic(path: str, data: bytes, mode: int = 0o600, *, follow: bool = True) -> None:
+def write_atomic(
+    path: str, data: bytes, mode: int = 0o600, *, follow: bool = True, durable: bool = True
+) -> None:
     """Writes ``data`` to ``path`` atomically. Missing folders are made, for their owner only (0700).
 
     mode: the permission bits; ignored by Windows, where the file inherits the folder's. follow: whether to
-    replace the target of a symbolic link instead of the link. Raises OSError; ``path`` is then unchanged and
-    no temporary file is left.
+    replace the target of a symbolic link instead of the link. durable: whether the data is on the disk when
+    this returns, which takes several milliseconds; if not, a power cut may leave the file empty. Raises
+    OSError; ``path`` is then unchanged and no temporary file is left.
     """
     path = os.path.realpath(path) if follow else os.path.abspath(path)
     folder = os.path.dirname(path)
@@ -38,13 +41,15 @@ def write_atomic(path: str, data: bytes, mode: int = 0o600, *, follow: bool = Tr
         with os.fdopen(os.open(temporary, flags, mode), "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         os.chmod(temporary, mode)  # the umask may have taken bits away
         _retry_if_refused(lambda: os.replace(temporary, path))
     except BaseException:
         _remove(temporary)
         raise
-    _sync_folder(folder)
+    if durable:
+        _sync_folder(folder)
 
 
 def read_bytes_limited(path: str, limit: int) -> bytes:

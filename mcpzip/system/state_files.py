@@ -68,11 +68,12 @@ def first_bytes(path: str, size: int) -> bytes:
         os.close(handle)
 
 
-def write_state(path: str, data: bytes, limit: int = sys.maxsize) -> None:
+def write_state(path: str, data: bytes, limit: int = sys.maxsize, *, durable: bool = True) -> None:
     """Writes ``data`` atomically to ``path``, in a folder beside the config.
 
-    A symbolic link at ``path`` is replaced, not followed. Raises OSError: EFBIG for more than ``limit``
-    bytes, which `read_state` would refuse, PermissionError for a folder of another user.
+    durable: see `write_atomic`. A symbolic link at ``path`` is replaced, not followed. Raises OSError: EFBIG
+    for more than ``limit`` bytes, which `read_state` would refuse, PermissionError for a folder of another
+    user.
     """
     from mcpzip.system.files import make_folders, write_atomic
 
@@ -82,7 +83,7 @@ def write_state(path: str, data: bytes, limit: int = sys.maxsize) -> None:
     make_folders(folder)
     _check_owner(os.stat(folder), folder, path)
     write_gitignore(folder)
-    write_atomic(path, data, follow=False)
+    write_atomic(path, data, follow=False, durable=durable)
 
 
 def foreign_files(folder: str) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ def break_pins(config: Config, content: bytes = b"{") -> None:
 
 
 def full_disk(monkeypatch: pytest.MonkeyPatch, number: int = errno.ENOSPC) -> None:
-    def fail(*args: object) -> None:
+    def fail(*args: object, **options: object) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(pin_store, "write_state", fail)

@@ -4,15 +4,17 @@ import json
 import os
 import stat
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from mcpzip.model import limits
 from mcpzip.model.surface import Item
+from mcpzip.pins import store as pin_store
 from mcpzip.pins.digests import item_digest
 from mcpzip.pins.record import Pin, ServerPins
-from mcpzip.pins.store import PinStore, PinsUnusableError, text_of
+from mcpzip.pins.store import Decide, PinStore, PinsUnusableError, text_of
 
 BODY = b'{"name":"read"}'
 DIGEST = item_digest(Item("tool", "read", BODY))
@@ -193,3 +195,56 @@ def test_a_new_file_keeps_the_broken_one(config: str) -> None:
     assert again.load().servers == {"b": some()}
     assert again.load().counter == 2
     assert text_of(again.texts("b"), "tool read", DIGEST) == BODY
+
+
+def test_what_waits_for_the_file_is_written_at_once(config: str) -> None:
+    """The first of four threads has the file until the others wait for it."""
+    store, at_it, go_on = PinStore(config), threading.Event(), threading.Event()
+    failed: list[Exception] = []
+
+    def first(known: ServerPins | None) -> tuple[ServerPins, dict[bytes, bytes]]:
+        at_it.set()
+        go_on.wait()
+        return some(), {DIGEST: BODY}
+
+    def refuses(known: ServerPins | None) -> None:
+        raise ZeroDivisionError
+
+    def change(key: str, decide: Decide) -> None:
+        try:
+            store.change(key, decide)
+        except ZeroDivisionError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=change, args=("a", first))]
+    threads[0].start()
+    assert at_it.wait(30)
+    for key, decide in (("b", lambda known: (some(2.0), {})), ("c", lambda known: None), ("d", refuses)):
+        threads.append(threading.Thread(target=change, args=(key, decide)))
+        threads[-1].start()
+    while len(store._waiting) < 3:
+        time.sleep(0.001)
+    go_on.set()
+    for thread in threads:
+        thread.join(30)
+    again = PinStore(config).load()
+    assert again.servers == {"a": some(), "b": some(2.0)}
+    assert again.counter == 2, "one write for the first, one for all others"
+    assert len(failed) == 1
+    assert text_of(store.texts("a"), "tool read", DIGEST) == BODY
+
+
+def test_a_write_that_fails_is_an_error_for_those_who_changed_something(
+    config: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pin_store, "write_state", fail)
+    store = PinStore(config)
+    store.change("a", lambda known: None)
+    with pytest.raises(OSError, match="No space"):
+        store.change("a", lambda known: (some(), {}))
+    monkeypatch.undo()
+    store.change("a", lambda known: (some(), {}))
+    assert PinStore(config).load().servers == {"a": some()}
