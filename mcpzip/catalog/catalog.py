@@ -163,7 +163,7 @@ class Catalog:
         return isinstance(other, Catalog) and self.servers == other.servers
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return sum(len(record.entries) for record in self.servers.values())
 
     def __repr__(self) -> str:
         return f"Catalog({len(self.servers)} servers, {len(self)} tools, version {self.version})"

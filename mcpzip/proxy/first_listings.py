@@ -146,5 +146,5 @@ class FirstListings:
             await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
     def _patience(self) -> float:
-        answers_in_part = self._catalog_state.visible.entries or self._pool.starts.crowded
+        answers_in_part = len(self._catalog_state.visible) > 0 or self._pool.starts.crowded
         return OTHERS_LISTING if answers_in_part else FIRST_LISTING

@@ -179,13 +179,13 @@ def no_hits_text(
     """Sentences that say why no tool was found, and list the nearest words and servers. shown: how many of
     each are listed at most.
     """
-    if not catalog.entries and pending.starting:
+    if not len(catalog) and pending.starting:
         count = len(pending.starting)
         return (
             f"There are no tools yet: {count} {'server is' if count == 1 else 'servers are'} still starting. "
             "Search again in a few seconds."
         )
-    if not catalog.entries:
+    if not len(catalog):
         return "There are no tools yet. Call proxy_status to see why."
     nearest = [server for server in results.nearest_servers if server in catalog.servers][:shown]
     if not results.searched and (reason := _filter_reason(request, catalog, shown)):

@@ -124,7 +124,7 @@ class ToolSearch:
             # In a thread, because the servers choose the number of tools.
             return run_in_worker(lambda: searcher.search(query, limit, filters, remote, signals), "search")
 
-        tools = len(catalog.entries)
+        tools = len(catalog)
         if self._remote is None:
             return limited(await search(wanted, ()), limit, tools)
         self.index(catalog)
