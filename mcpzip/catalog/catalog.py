@@ -9,8 +9,9 @@ The rules:
 3. A tool is looked up by its whole name; the name is never split.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
 
 import msgspec
@@ -168,6 +169,10 @@ class Catalog:
     def __repr__(self) -> str:
         return f"Catalog({len(self.servers)} servers, {len(self)} tools, version {self.version})"
 
+    def __iter__(self) -> Iterator[Entry]:
+        """Every tool, server by server. Unlike `entries` it keeps nothing."""
+        return chain.from_iterable(record.entries for record in self.servers.values())
+
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
         """Every tool, by name."""
@@ -211,8 +216,7 @@ class Catalog:
 
     @cached_property
     def _by_name(self) -> dict[str, Entry]:
-        every = [entry for record in self.servers.values() for entry in record.entries]
-        by_name = dict(zip([f"{entry.server}__{entry.tool}" for entry in every], every, strict=True))
+        by_name = {f"{entry.server}__{entry.tool}": entry for entry in self}
         return {name: by_name[name] for name in sorted(by_name)}
 
     @cached_property

@@ -204,11 +204,11 @@ class CatalogState:
                 kept = map_state(paths.index_path(self._config.state_path), limits.INDEX)
             except OSError:
                 kept = memoryview(b"")
-            searcher.load(kept, (*visible.entries, *ADMIN_TOOLS))
+            searcher.load(kept, (*visible, *ADMIN_TOOLS))
             release(kept)  # all of it was read for its checksum
         part = self._part_of(visible, searcher)
         changed = searcher.index(
-            (*part.entries, *ADMIN_TOOLS), part.version, stopped=self._stopping.is_set, words_first=True
+            (*part, *ADMIN_TOOLS), part.version, stopped=self._stopping.is_set, words_first=True
         )
         self._searcher = searcher
         if changed and part.version == visible.version and not searcher.pending:

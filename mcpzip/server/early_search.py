@@ -85,7 +85,7 @@ class EarlySearch:
             request.query, wanted_hits(request.limit), request.filters, (), self._signals
         )
         report = SearchReport(
-            limited(results, request.limit, len(catalog.entries)),
+            limited(results, request.limit, len(catalog)),
             catalog,
             self._unavailable,
             PendingServers(self._starting),
@@ -114,7 +114,7 @@ def _searcher(config: Config, visible: Catalog) -> Searcher | None:
         kept = map_state(paths.index_path(config.state_path), limits.INDEX)
     except OSError:
         return None
-    entries = (*visible.entries, *ADMIN_TOOLS)
+    entries = (*visible, *ADMIN_TOOLS)
     searcher.load(kept, entries)  # it takes an index only if that has no other tools
     release(kept)  # all of it was read for its checksum
     return None if warnings or searcher.pending or len(searcher) != len(entries) else searcher
