@@ -17,14 +17,15 @@ import msgspec
 from msgspec.structs import replace
 
 from mcpzip.model.entry import Entry
-from mcpzip.model.limits import INDEXED_WORDS
+from mcpzip.model.limits import INDEXED_WORDS, NAME
 from mcpzip.search.analysis import Analysis, Analyzer
 from mcpzip.search.documents import PENDING, Document, Documents, Key
 from mcpzip.search.names import Names
 from mcpzip.search.postings import POSTING, Posting, Postings
+from mcpzip.search.product_names import TWO_WORDS
 from mcpzip.search.semantic.vectors import Packed, Vectors
 from mcpzip.search.text_table import NumberByText
-from mcpzip.search.tokenizer import words
+from mcpzip.search.tokenizer import STOP_WORDS, term_of, words
 from mcpzip.search.verbs import families, verbs
 from mcpzip.search.vocabulary import Vocabulary
 
@@ -270,6 +271,18 @@ class Index(msgspec.Struct, frozen=True, dict=True):
     def servers(self) -> frozenset[str]:
         """The names of the servers that have tools."""
         return frozenset([entry.server for _, entry in self.documents.entries()])
+
+    @cached_property
+    def spellings(self) -> Mapping[str, Sequence[tuple[str, str]]]:
+        """How names are spelled in this catalog: the pairs of `words` of the name of a server or product, by
+        its letters and digits (``sqliteexplorer``).
+        """
+        known = {name: [(name, term_of(name))] for name in TWO_WORDS}
+        for server in sorted(self.servers):
+            pairs = words(server)
+            if len(server) <= NAME and STOP_WORDS.isdisjoint(word for word, _ in pairs):
+                known["".join(word for word, _ in pairs)] = pairs
+        return known
 
     @cached_property
     def _document_bits(self) -> dict[int, int]:

@@ -6,7 +6,7 @@ a misspelling corrected to the same word; without a table of word vectors also w
 other unknown words.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 import msgspec
@@ -15,9 +15,10 @@ from mcpzip.model.limits import NAME
 from mcpzip.search.index import Index
 from mcpzip.search.lexicon import gloss, gloss_text, synonyms
 from mcpzip.search.phrases import documents_with_phrase
+from mcpzip.search.product_names import joined
 from mcpzip.search.query_syntax import ParsedQuery, parse_query
 from mcpzip.search.semantic.table import Table
-from mcpzip.search.tokenizer import content_words, fold, is_bigram, term_of, words
+from mcpzip.search.tokenizer import STOP_WORDS, content_words, fold, is_bigram, term_of, words
 from mcpzip.search.verbs import families
 
 MAX_WORDS = 128  # words of a query that are looked up; a longer text is a document, not a query
@@ -82,7 +83,8 @@ class Plan(msgspec.Struct, frozen=True):
 class QueryAnalysis(msgspec.Struct, frozen=True):
     """A plan, and the words of the query that it comes from.
 
-    words: the groups of the plan, each with the words that it stands for. unknown: words without a term.
+    words: the groups of the plan, each with the words that it stands for. unknown: words without a term; a
+    product's name in several words is one.
     corrected: (as written, as searched). All in the order of the query.
     """
 
@@ -97,7 +99,7 @@ def analyze_query(
 ) -> QueryAnalysis:
     """``query`` in terms of ``index``. Words in ``table`` are not corrected. Never raises."""
     parsed = parse_truncated(query) if isinstance(query, str) else query
-    tokens = words(parsed.text)[:_MAX_TOKENS]
+    tokens, replaced = _with_names(words(parsed.text)[:_MAX_TOKENS], index)
     looked_up = list(dict.fromkeys(content_words(tokens)))[:MAX_WORDS]
     builder = _GroupBuilder(index, table)
     if not parsed.text.isascii():
@@ -122,11 +124,11 @@ def analyze_query(
         match_all=not tokens and bool(parsed.servers or parsed.excluded_servers or parsed.excluded_words),
     )
     position = {word: i for i, (word, _) in enumerate(looked_up)}
-    groups = ((group, tuple(written)) for group, written in builder.words.items())
+    ordered = sorted(builder.words.items(), key=lambda item: position.get(item[1][0], -1))
     return QueryAnalysis(
         plan,
-        tuple(sorted(groups, key=lambda item: position.get(item[1][0], -1))),
-        tuple(builder.unknown),
+        tuple((group, tuple(_as_written(stands_for, replaced))) for group, stands_for in ordered),
+        tuple(dict.fromkeys(" ".join(replaced.get(word, (word,))) for word in builder.unknown)),
         tuple(builder.corrected),
     )
 
@@ -137,6 +139,41 @@ def parse_truncated(query: str) -> ParsedQuery:
     while len(fold(query)) > _MAX_QUERY:
         query = query[: len(query) // 2]
     return parse_query(query.strip())
+
+
+def _with_names(
+    pairs: list[tuple[str, str]], index: Index
+) -> tuple[list[tuple[str, str]], dict[str, tuple[str, ...]]]:
+    """``pairs`` in which the names of products and servers are spelled as the catalog has them, however the
+    query spells them: for ``sqlite-explorer``, also "SQLite Explorer" and "sqliteexplorer". A word that tools
+    have stays. And the words that other words stand for now.
+    """
+    spellings = index.spellings
+    written = [word for word, _ in pairs]
+    found = [
+        (start, stop)
+        for start, stop in joined(written, spellings)
+        if STOP_WORDS.isdisjoint(written[start:stop])
+    ]
+    taken = {number for span in found for number in range(*span)}
+    found += [
+        (number, number + 1)
+        for number, (word, term) in enumerate(pairs)
+        if word in spellings and number not in taken and index.term_id(term) is None
+    ]
+    replaced: dict[str, tuple[str, ...]] = {}
+    for start, stop in sorted(found, reverse=True):
+        parts = tuple(written[start:stop])
+        spelled = spellings["".join(parts)]
+        if parts != tuple(word for word, _ in spelled):
+            pairs[start:stop] = spelled
+            replaced.update({word: parts for word, _ in spelled})
+    return pairs, replaced
+
+
+def _as_written(searched: Iterable[str], replaced: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """The words ``searched`` as they were written, each once."""
+    yield from dict.fromkeys(part for word in searched for part in replaced.get(word, (word,)))
 
 
 def _servers(index: Index, parsed: ParsedQuery, only: str | None) -> tuple[str, ...] | None:
@@ -155,14 +192,16 @@ def _servers(index: Index, parsed: ParsedQuery, only: str | None) -> tuple[str, 
 
 def matching_servers(known: list[str], name: str) -> list[str]:
     """Those of ``known`` that are called ``name``; else those that are when case is ignored; else those whose
-    names have all words of ``name``.
+    names have its letters and digits; else those whose names have all words of ``name``.
     """
     if name in known:
         return [name]
     if len(name) > NAME:
         return []
     same = [server for server in known if server.casefold() == name.casefold()]
-    terms = {term for _, term in words(name)}
+    pairs = words(name)
+    terms, letters = {term for _, term in pairs}, "".join(word for word, _ in pairs)
+    same = same or [server for server in known if letters == "".join(word for word, _ in words(server))]
     return same or [server for server in known if terms and terms <= {t for _, t in words(server)}]
 
 

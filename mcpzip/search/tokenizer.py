@@ -14,6 +14,7 @@ import unicodedata
 from functools import lru_cache
 
 from mcpzip.model.lazy_pattern import lazy_pattern
+from mcpzip.search.product_names import joined
 from mcpzip.search.stemmer import stem
 
 # The shape of a text has one letter for the class of each character. The rules are patterns over shapes:
@@ -178,7 +179,16 @@ def by_rules(token: str) -> tuple[tuple[str, str], ...]:
             found.append((word, term_of(word)))
         else:
             found += _case_folded(word[:_MAX_TERM])
-    return tuple(found)
+    return tuple(_with_product_names(found) if len(found) > 1 else found)
+
+
+def _with_product_names(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """``pairs``, in which the parts of a product's name are one word."""
+    spans = joined([word for word, _ in pairs])
+    for start, stop in reversed(spans):
+        word = "".join(word for word, _ in pairs[start:stop])
+        pairs[start:stop] = [(word, term_of(word))]
+    return pairs
 
 
 _cached_words = lru_cache(maxsize=1024)(_words)

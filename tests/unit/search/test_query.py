@@ -1,5 +1,6 @@
 """A query, understood: every word of it leads somewhere, or is said to lead nowhere."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from mcpzip.search.query import (
     TRANSLATED_WEIGHT,
     QueryAnalysis,
     analyze_query,
+    matching_servers,
     parse_truncated,
 )
 from mcpzip.search.query_syntax import parse_query
@@ -92,8 +94,10 @@ def test_what_is_told_of_words(
 
 
 def test_both_parts_of_a_joined_word_lead_to_it() -> None:
-    understood = analyze_query("git hub", Filters(None, None), index_of(tool("git", "github", "messages")))
-    assert ("git", "hub") in [said_as for _, said_as in understood.words]
+    understood = analyze_query(
+        "time zone", Filters(None, None), index_of(tool("time", "timezone", "messages"))
+    )
+    assert ("time", "zone") in [said_as for _, said_as in understood.words]
     assert understood.unknown == ()
 
 
@@ -103,9 +107,10 @@ def test_every_word_leads_somewhere_or_is_said_to_be_unknown(
 ) -> None:
     understood = analyze_query(query, wanted, index_of(*made))
     led = {word for _, said_as in understood.words for word in said_as}
+    unknown = {word for each in understood.unknown for word in each.split()}
     for word, _ in content_words(words(parse_query(query).text))[:MAX_WORDS]:
         if word.isascii():
-            assert word in led or word in understood.unknown or word in dict(understood.corrected)
+            assert word in led or word in unknown or word in dict(understood.corrected)
     assert led.isdisjoint(understood.unknown)
     assert understood.plan.unknown == len(understood.unknown)
     assert set(understood.plan.groups) == {group for group, _ in understood.words}
@@ -219,3 +224,83 @@ def test_a_query_is_cut_after_it_has_grown_too() -> None:
     """A query of 60 KB became 360,000 characters to look up, 18 for each of its own."""
     assert len(fold(parse_truncated("\ufdfa" * 20_000).text)) <= 20_000
     assert parse_truncated("a" * 20_001).text == "a" * 20_000
+
+
+NAMES = [
+    ["sqlite"],
+    ["sqlite", "explorer"],
+    ["duckdb", "tools"],
+    ["foo", "bar"],
+    ["foobar"],
+    ["github"],
+    ["acme", "base", "2"],
+]
+SPELLINGS = [
+    "-".join,
+    "_".join,
+    " ".join,
+    "".join,
+    lambda parts: "".join(parts).upper(),
+    lambda parts: "-".join(parts).upper(),
+    lambda parts: "".join(part.capitalize() for part in parts),
+    lambda parts: " ".join(part.capitalize() for part in parts),
+]
+
+
+@pytest.mark.parametrize("parts", NAMES, ids="-".join)
+@pytest.mark.parametrize("named", ["-".join, "_".join, "".join])
+def test_every_spelling_of_a_servers_name_means_the_same(
+    parts: list[str], named: Callable[[list[str]], str]
+) -> None:
+    index = index_of(tool(named(parts), "list_rows", "Lists rows."), tool("other", "list_tables", "Tables."))
+    plans = {spell(parts): said(f"list rows in {spell(parts)}", index).plan for spell in SPELLINGS}
+    assert len(set(plans.values())) == 1, plans
+    assert {spell(parts): matching_servers(["other", named(parts)], spell(parts)) for spell in SPELLINGS} == {
+        spell(parts): [named(parts)] for spell in SPELLINGS
+    }
+
+
+PRODUCTS = {
+    "github": ["GitHub", "Github", "GITHUB", "git-hub", "git hub", "Git Hub"],
+    "sqlite": ["SQLite", "Sqlite", "SQLITE", "sq-lite"],
+    "mysql": ["MySQL", "MySql", "MYSQL", "my-sql"],
+    "youtube": ["YouTube", "Youtube", "you-tube"],
+    "postgresql": ["PostgreSQL", "Postgresql", "POSTGRESQL", "postgre-sql"],
+    "duckduckgo": ["DuckDuckGo", "duck-duck-go", "duck duck go"],
+    "openstreetmap": ["OpenStreetMap", "open street map", "open-street-map"],
+}
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_every_spelling_of_a_product_means_the_same(product: str) -> None:
+    for catalog in (
+        index_of(tool("a", "search", f"Searches {product}."), tool("b", "search", "Searches files.")),
+        index_of(*(tool(f"a{n}", "search", f"Searches {each}.") for n, each in enumerate(PRODUCTS[product]))),
+    ):
+        plan = said(f"search {product}", catalog).plan
+        assert len(plan.groups) == 2
+        for spelling in PRODUCTS[product]:
+            assert said(f"search {spelling}", catalog).plan == plan, spelling
+
+
+@pytest.mark.parametrize(
+    ("query", "terms"),
+    [
+        ("click up to ten links", {"click", "ten", "link"}),  # not ClickUp
+        ("read me the notes", {"read", "note"}),  # not ReadMe
+        ("get to the data set", {"get", "data", "set"}),  # a stop word is no part of a server's name
+    ],
+)
+def test_words_that_could_be_a_name_keep_their_meaning(query: str, terms: set[str]) -> None:
+    known = index_of(
+        tool("tasks", "read", "Clicks ten links, reads notes, gets data and a set."),
+        tool("getto", "use", "Uses it."),
+    )
+    plan = said(query, known).plan
+    assert {known.term_id(term) for term in terms} <= {term for group in plan.groups for term in group.terms}
+
+
+def test_a_word_that_tools_have_is_not_split_for_a_server() -> None:
+    known = index_of(tool("data-set", "list", "Lists."), tool("b", "read", "Reads a dataset."))
+    (group,) = said("dataset", known).plan.groups
+    assert group.terms == (known.term_id("dataset"),)
