@@ -8,6 +8,7 @@ from mcpzip_fakes.click_errors import SafeCommand
 
 from mcpzip.model.errors import McpzipError
 from mcpzip_conformance.commands.compare import compare_command
+from mcpzip_conformance.commands.completion import completion_command
 from mcpzip_conformance.commands.explain import explain_command
 from mcpzip_conformance.commands.install import install_command, uninstall_command
 from mcpzip_conformance.commands.listing import list_command, schema_command, show_command, subjects_command
@@ -50,5 +51,6 @@ for command in (
     schema_command,
     install_command,
     uninstall_command,
+    completion_command,
 ):
     main.add_command(command)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from mcpzip.model.errors import McpzipError
 from mcpzip_fakes.click_errors import SafeCommand
@@ -11,6 +12,7 @@ from mcpzip_fakes.click_errors import SafeCommand
 PLAY = "play"
 COMMANDS: Mapping[str, str] = {
     PLAY: "Run the MCP server that a scenario or a cassette describes.",
+    "completion": "Print the completion script of a shell.",
 }
 """The commands and what they do. A command is the function of that name in the module of that name, which is
 imported when the command is used."""
@@ -22,7 +24,7 @@ class _Commands(SafeCommand, click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does."""
-        named = bool(args) and (args[0] in COMMANDS or args[0] in _HELP)
+        named = args[0] in COMMANDS or args[0] in _HELP if args else ctx.resilient_parsing
         return super().parse_args(ctx, args if named else [PLAY, *args])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -36,6 +38,18 @@ class _Commands(SafeCommand, click.Group):
         command: click.Command = getattr(import_module(f"mcpzip_fakes.commands.{cmd_name}"), cmd_name)
         command.short_help = COMMANDS[cmd_name]
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The first word is a command, or what `PLAY` may begin with."""
+        found = super().shell_complete(ctx, incomplete)
+        play = self.get_command(ctx, PLAY)
+        assert play is not None
+        with play.make_context(PLAY, [], parent=ctx, resilient_parsing=True) as context:
+            if incomplete.startswith("-"):
+                return [*found, *play.shell_complete(context, incomplete)]
+            scenario = next(each for each in play.params if isinstance(each, click.Argument))
+            found += scenario.shell_complete(context, incomplete)
+        return [item for item in found if item.type == "plain"] or found  # files only where no name fits
 
     def invoke(self, ctx: click.Context) -> object:
         """As click does, with our errors as click's."""

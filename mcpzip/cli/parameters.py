@@ -1,24 +1,14 @@
-"""What several commands share: options, the examples of ``--help``, and the names that a shell completes.
-
-A completed name goes into a person's command line, where the shell reads it. So a name with any other
-character than letters, digits and ``_ - . /`` is never offered: a server could call its tool ``x$(rm -r ~)``.
-"""
+"""What several commands share: options, the examples of ``--help``, and the names that a shell completes."""
 
 import os
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import click
-from click.shell_completion import CompletionItem
 
-from mcpzip.model.errors import McpzipError
+from mcpzip.model.shell_completion import complete_with
 
-PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*", re.ASCII)
-"""A name that no shell changes and no command takes for an option."""
 _COMMENT = 2
 """Spaces before the comments of examples."""
-
-Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 config_option = click.option("-c", "--config", metavar="FILE", type=click.Path(), help="The config file.")
 json_option = click.option("--json", "as_json", is_flag=True, help="For programs.")
@@ -42,27 +32,6 @@ def hint(*words: str) -> str:
 
 
 # ---- completion
-
-
-def _complete(names: Callable[[click.Context], Iterable[str]]) -> Complete:
-    """The completion of a parameter whose values are ``names`` of a context. Offers nothing if they can't be
-    read, because there is nobody who could be told.
-    """
-
-    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-        try:
-            found = sorted(names(context))
-        except (McpzipError, OSError):
-            return []
-        given = context.params.get(parameter.name or "")
-        given = given if isinstance(given, (tuple, list)) else ()
-        return [
-            CompletionItem(name)
-            for name in found
-            if name.startswith(begun) and name not in given and PLAIN_NAME.fullmatch(name)
-        ]
-
-    return complete
 
 
 def _config_path(context: click.Context | None) -> str:
@@ -98,9 +67,9 @@ def _client_names(_: click.Context) -> Iterable[str]:
     return [client.name for client in known_clients(os.environ)]
 
 
-server_names = _complete(_server_names)
+server_names = complete_with(_server_names)
 """Completes the configured servers."""
-tool_names = _complete(_tool_names)
+tool_names = complete_with(_tool_names)
 """Completes the tools that were listed last; starts no server."""
-client_names = _complete(_client_names)
+client_names = complete_with(_client_names)
 """Completes the clients that `mcpzip migrate` knows."""

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from mcpzip_conformance import output
 from mcpzip_conformance.commands import report_files
+from mcpzip_conformance.commands.completion import complete_subjects
 from mcpzip_conformance.commands.options import Limits, Selection, limits, selection
 from mcpzip_conformance.commands.progress import play, subjects
 from mcpzip_conformance.errors import SelectionError
@@ -18,8 +19,8 @@ from mcpzip_conformance.verdict import Report
 
 
 @click.command("compare")
-@click.argument("left", metavar="A")
-@click.argument("right", metavar="B")
+@click.argument("left", metavar="A", shell_complete=complete_subjects)
+@click.argument("right", metavar="B", shell_complete=complete_subjects)
 @click.option("--json", "as_data", is_flag=True, help="As JSON: the fields of report/differences.py.")
 @selection
 @limits

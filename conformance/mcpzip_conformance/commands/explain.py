@@ -9,6 +9,7 @@ from rich.text import Text
 from mcpzip_conformance import output
 from mcpzip_conformance.checks import ALL
 from mcpzip_conformance.commands import side_by_side
+from mcpzip_conformance.commands.completion import complete_checks, complete_subjects
 from mcpzip_conformance.commands.full_transcript import PlayedCheck, play_with_control
 from mcpzip_conformance.commands.options import Limits, patience, timeout
 from mcpzip_conformance.commands.progress import one_subject, until_interrupted
@@ -21,8 +22,8 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @click.command("explain")
-@click.argument("check")
-@click.argument("subject")
+@click.argument("check", shell_complete=complete_checks)
+@click.argument("subject", shell_complete=complete_subjects)
 @click.option("--json", "as_data", is_flag=True, help="As JSON, every message whole.")
 @timeout
 @patience

@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 
 from mcpzip_conformance import installation
+from mcpzip_conformance.commands.completion import complete_families
 from mcpzip_conformance.commands.progress import INTERRUPTED
 from mcpzip_conformance.subject import Subject, load_all, names
 
@@ -16,7 +17,7 @@ _MB = 1_000_000
 
 
 @click.command("install")
-@click.argument("subjects", nargs=-1, metavar="SUBJECT...")
+@click.argument("subjects", nargs=-1, metavar="SUBJECT...", shell_complete=complete_families)
 @click.option("--force", is_flag=True, help="Install anew what is installed.")
 @click.option("--list", "listing", is_flag=True, help="List what is installed, and what could be.")
 def install_command(subjects: tuple[str, ...], force: bool, listing: bool) -> None:
@@ -49,7 +50,7 @@ def install_command(subjects: tuple[str, ...], force: bool, listing: bool) -> No
 
 
 @click.command("uninstall")
-@click.argument("subjects", nargs=-1, metavar="SUBJECT...")
+@click.argument("subjects", nargs=-1, metavar="SUBJECT...", shell_complete=complete_families)
 @click.option("--all", "everything", is_flag=True, help="Everything that is installed.")
 def uninstall_command(subjects: tuple[str, ...], everything: bool) -> None:
     """Remove the environments of subjects, for any pins."""

@@ -9,6 +9,7 @@ from rich.text import Text
 from mcpzip_conformance import output
 from mcpzip_conformance.check import GROUPS, Check
 from mcpzip_conformance.checks import ALL
+from mcpzip_conformance.commands.completion import complete_checks, complete_families
 from mcpzip_conformance.commands.options import Selection, group, level
 from mcpzip_conformance.installation import bin_folder
 from mcpzip_conformance.report import as_json
@@ -39,7 +40,7 @@ def list_command(groups: tuple[str, ...], levels: tuple[str, ...], as_data: bool
 
 
 @click.command("show")
-@click.argument("check")
+@click.argument("check", shell_complete=complete_checks)
 def show_command(check: str) -> None:
     """Show one check: its requirement and source."""
     [found] = select(ALL, ids=[check])
@@ -53,7 +54,12 @@ def show_command(check: str) -> None:
 
 
 @click.command("subjects")
-@click.option("--show", metavar="NAME", help="Print the file of a shipped one, to start one's own from.")
+@click.option(
+    "--show",
+    metavar="NAME",
+    help="Print the file of a shipped one, to start one's own from.",
+    shell_complete=complete_families,
+)
 @click.option("--json", "as_data", is_flag=True, help="As JSON: id, title, version, homepage, state, about.")
 def subjects_command(show: str | None, as_data: bool) -> None:
     """List the shipped subjects, variants and all."""

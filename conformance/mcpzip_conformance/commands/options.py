@@ -9,6 +9,7 @@ import click
 from mcpzip_conformance.check import LEVELS, Check
 from mcpzip_conformance.checks import ALL
 from mcpzip_conformance.client import PATIENCE
+from mcpzip_conformance.commands.completion import complete_checks, complete_groups, complete_levels
 from mcpzip_conformance.runner import TIMEOUT, default_jobs
 from mcpzip_conformance.selection import select
 
@@ -37,11 +38,27 @@ class Limits:
     patience: float
 
 
-group = click.option("--group", "groups", multiple=True, help="Only checks of this group. May be repeated.")
-level = click.option(
-    "--level", "levels", multiple=True, help=f"Only checks of this level ({', '.join(LEVELS)})."
+group = click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    help="Only checks of this group. May be repeated.",
+    shell_complete=complete_groups,
 )
-check = click.option("--check", "ids", multiple=True, help="Only this check. May be repeated.")
+level = click.option(
+    "--level",
+    "levels",
+    multiple=True,
+    help=f"Only checks of this level ({', '.join(LEVELS)}).",
+    shell_complete=complete_levels,
+)
+check = click.option(
+    "--check",
+    "ids",
+    multiple=True,
+    help="Only this check. May be repeated.",
+    shell_complete=complete_checks,
+)
 timeout = click.option(
     "--timeout", type=click.FloatRange(1), default=TIMEOUT, show_default=True, help="Seconds for one check."
 )

@@ -81,5 +81,7 @@ def outputs(command: _Command) -> _Command:
     """--json, --junit, --markdown and --html, as arguments for `Outputs.of`."""
     for name, (_, what) in reversed(_RENDERINGS.items()):
         metavar = "[FILE.json]" if name == "json" else "FILE"
-        command = click.option(f"--{name}", metavar=metavar, help=f"The report {what}.")(command)
+        command = click.option(f"--{name}", metavar=metavar, type=click.Path(), help=f"The report {what}.")(
+            command
+        )
     return command

@@ -7,7 +7,7 @@ from mcpzip_conformance.commands.outputs import JsonCommand, Outputs, outputs
 
 
 @click.command("report", cls=JsonCommand)
-@click.argument("files", nargs=-1, required=True, metavar="FILE.json...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE.json...", type=click.Path())
 @outputs
 def report_command(
     files: tuple[str, ...], json: str | None, junit: str | None, markdown: str | None, html: str | None

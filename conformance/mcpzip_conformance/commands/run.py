@@ -7,6 +7,7 @@ import click
 
 from mcpzip_conformance import known_failures
 from mcpzip_conformance.checks import ALL
+from mcpzip_conformance.commands.completion import complete_subjects
 from mcpzip_conformance.commands.options import Limits, Selection, limits, selection
 from mcpzip_conformance.commands.outputs import JsonCommand, Outputs, outputs
 from mcpzip_conformance.commands.progress import play, subjects
@@ -19,10 +20,17 @@ KNOWN = tuple(check.id for check in ALL)
 
 
 @click.command("run", cls=JsonCommand)
-@click.argument("names", nargs=-1, required=True, metavar="SUBJECT...")
+@click.argument("names", nargs=-1, required=True, metavar="SUBJECT...", shell_complete=complete_subjects)
 @selection
-@click.option("--expect", metavar="FILE", help="Known failures: exit 1 for what differs from them.")
-@click.option("--write-expect", metavar="FILE", help="Pin what fails now in FILE; reasons in it stay.")
+@click.option(
+    "--expect", metavar="FILE", type=click.Path(), help="Known failures: exit 1 for what differs from them."
+)
+@click.option(
+    "--write-expect",
+    metavar="FILE",
+    type=click.Path(),
+    help="Pin what fails now in FILE; reasons in it stay.",
+)
 @outputs
 @limits
 def run_command(

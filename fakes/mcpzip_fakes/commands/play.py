@@ -8,13 +8,14 @@ import click
 from mcpzip.model.errors import McpzipError
 from mcpzip_fakes import endpoint_settings, stdio_server
 from mcpzip_fakes.click_errors import SafeCommand
+from mcpzip_fakes.commands.completion import complete_playable, complete_shipped
 from mcpzip_fakes.faults import KINDS
 from mcpzip_fakes.scenario import ERAS, SHIPPED, Scenario, find, names
 from mcpzip_fakes.sdk import check_sdk
 
 
 @click.command("play", cls=SafeCommand)
-@click.argument("scenario", required=False)
+@click.argument("scenario", required=False, shell_complete=complete_playable)
 @click.option("--transport", type=click.Choice(["stdio", "http", "sse"]), default="stdio", show_default=True)
 @click.option(
     "--port",
@@ -35,7 +36,12 @@ from mcpzip_fakes.sdk import check_sdk
     help="gemini, embeddings: a TOML file with its answers and faults.",
 )
 @click.option("--list", "listing", is_flag=True, help="List the shipped scenarios and the faults.")
-@click.option("--show", metavar="NAME", help="Print the file of a shipped scenario, to copy and change.")
+@click.option(
+    "--show",
+    metavar="NAME",
+    help="Print the file of a shipped scenario, to copy and change.",
+    shell_complete=complete_shipped,
+)
 def play(
     scenario: str | None,
     transport: str,
