@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+from pathlib import Path
 
 import nox
 
@@ -123,6 +125,42 @@ def config_keys(session: nox.Session) -> None:
     """Writes the tables of keys in docs/config.md from the program."""
     install(session)
     session.run("python", "tools/config_keys.py")
+
+
+@nox.session
+def manifests(session: nox.Session) -> None:
+    """Writes server.json and what else registries read; `-- --check` says whether it may be published."""
+    session.run("python", "tools/manifests.py", *session.posargs)
+
+
+@nox.session
+def bundle(session: nox.Session) -> None:
+    """Makes dist/mcpzip-VERSION.mcpb for desktop clients, and has uv run it; asks PyPI."""
+    install(session)
+    session.install("-q", "uv")
+    folder = Path(session.create_tmp()).resolve()
+    for old in folder.glob("mcpzip-*.whl"):
+        old.unlink()
+    session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), ".")
+    [wheel] = folder.glob("mcpzip-*.whl")
+    session.run("python", "tools/bundle.py", str(wheel))
+    made = Path("dist", "-".join(wheel.name.split("-")[:2]) + ".mcpb").resolve()
+    test = ("-n", "0", "tests/e2e/test_bundle.py", *session.posargs)
+    session.run("python", "-m", "pytest", *test, env={"MCPZIP_BUNDLE": str(made)})
+
+
+@nox.session
+def image(session: nox.Session) -> None:
+    """Builds the images of the Dockerfile, and runs mcpzip's as docs/packaging.md does. Needs Docker."""
+    if not shutil.which("docker") or subprocess.run(["docker", "info"], capture_output=True).returncode:
+        session.skip("docker info fails: no image is built")
+    install(session)
+    proxy, runner = "mcpzip-test:mcpzip", "mcpzip-test:conformance"
+    session.run("docker", "build", "-q", "-t", proxy, ".", external=True)
+    session.run("docker", "build", "-q", "-t", runner, "--target", "conformance", ".", external=True)
+    session.run("docker", "run", "--rm", runner, "run", "direct", "--group", "fidelity", external=True)
+    test = ("-n", "0", "tests/e2e/test_image.py", *session.posargs)
+    session.run("python", "-m", "pytest", *test, env={"MCPZIP_IMAGE": proxy})
 
 
 @nox.session
