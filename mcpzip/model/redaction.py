@@ -71,7 +71,7 @@ class Secrets:
         passing: for secrets such as tokens, which are replaced again and again; old ones are forgotten.
         """
         value = value.strip()
-        for text in (value, *_lines(value)):
+        for text in (value, *secret_lines(value)):
             if len(text) >= SHORTEST:
                 self._keep(text, passing)
 
@@ -94,20 +94,20 @@ class Secrets:
 
     def _all_encodings(self) -> tuple[str, ...]:
         with self._lock:
-            for secret, encodings in self._secrets.items():
-                if not encodings:
-                    self._secrets[secret] = _encodings(secret)
-            self._encodings = tuple({each for encodings in self._secrets.values() for each in encodings})
+            for secret, found in self._secrets.items():
+                if not found:
+                    self._secrets[secret] = encodings(secret)
+            self._encodings = tuple({each for found in self._secrets.values() for each in found})
             return self._encodings
 
     def conceal(self, text: str) -> str:
         """``text`` with `LEFT_OUT` in place of every secret, or group of overlapping secrets."""
-        encodings = self._encodings
-        if encodings is None:
-            encodings = self._all_encodings()
-        if not encodings:
+        searched = self._encodings
+        if searched is None:
+            searched = self._all_encodings()
+        if not searched:
             return text
-        while spans := _merged(_found(text, encodings)):
+        while spans := _merged(_found(text, searched)):
             pieces, end = [], 0
             for start, stop in spans:
                 pieces += [text[end:start], LEFT_OUT]
@@ -195,7 +195,7 @@ def looks_secret(name: str) -> bool:
     return _SECRET_NAME.search(_CAMEL_CASE.sub("_", name)) is not None
 
 
-def _lines(value: str) -> list[str]:
+def secret_lines(value: str) -> list[str]:
     """The lines of ``value`` that are secrets by themselves, also if line breaks are escaped (``\\n``)."""
     for text in (value, *(plain for plain, _ in unescaped(value))):
         if "\n" in text:
@@ -204,7 +204,7 @@ def _lines(value: str) -> list[str]:
     return []
 
 
-def _encodings(secret: str) -> tuple[str, ...]:
+def encodings(secret: str) -> tuple[str, ...]:
     """The encodings of ``secret``: plain, unescaped, escaped by Python, hexadecimal, Base64.
 
     A text is unescaped before it is searched, but Python's escapes are needed where the character before an
