@@ -88,6 +88,20 @@ class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     repeat: bool = True
 
 
+class Check(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How `mcpzip-fake check` compares a server with the recorded one.
+
+    ignore: paths into a ``result`` whose values don't count, such as ``structuredContent.time`` or
+    ``content.*.text``; with a tool's name before a colon, only in calls of it: ``now:content``. shape:
+    whether only the types and keys of answers count. call: the tools that are called although nothing says
+    that they only read.
+    """
+
+    ignore: tuple[str, ...] = ()
+    shape: bool = False
+    call: tuple[str, ...] = ()
+
+
 class Masked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A secret that the recorder replaced by ``mask``. where: a place in which it was found first, such as
     ``request 3: params.arguments.token``. why: the reason, as a phrase.
@@ -116,6 +130,7 @@ class Cassette(Struct, frozen=True, kw_only=True):
     url: str = ""
     recorder: str = ""
     match: Match = Match()
+    check: Check = Check()
     sessions: tuple[Session, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     masked: tuple[Masked, ...] = ()

@@ -80,8 +80,11 @@ def save(path: str, cassette: Cassette, more: Mapping[str, Value] | None = None)
     """
     bodies = _Bodies(path)
     try:
-        text = cassette_text(cassette, bodies.keep, more)
-        write_atomic(path, text.encode(), 0o644)
+        text = cassette_text(cassette, bodies.keep, more).encode()
+        if len(text) > CASSETTE:
+            size = f"it would have {len(text):,} bytes, more than the {CASSETTE:,} that can be read"
+            raise CassetteError(path, "", size, "make it of fewer exchanges")
+        write_atomic(path, text, 0o644)
         bodies.remove_others()
     except OSError as error:
         raise _unwritable(path, error) from error

@@ -7,6 +7,8 @@
     command = ["mcp-server-time"]
     [match]
     ignore = ["arguments.now"]
+    [check]
+    ignore = ["structuredContent.time"]
 
     [[sessions]]
     number = 1
@@ -39,6 +41,7 @@ from msgspec import Struct
 from mcpzip.cassettes.cassette import (
     FORMAT,
     Cassette,
+    Check,
     Event,
     Exchange,
     Kind,
@@ -50,7 +53,7 @@ from mcpzip.cassettes.cassette import (
 )
 from mcpzip.cassettes.toml_values import Value, toml_key, toml_value
 
-KEYS = ("cassette", "recorded", "match", "sessions", "exchanges", "masked")
+KEYS = ("cassette", "recorded", "match", "check", "sessions", "exchanges", "masked")
 """The keys of the file that are a cassette's. The others are those of a scenario."""
 
 _KINDS: tuple[Kind, ...] = ("send", "receive", "reply", "stderr", "end")
@@ -103,6 +106,7 @@ class _File(Struct, frozen=True, forbid_unknown_fields=True):
     cassette: int
     recorded: _Recorded = _Recorded()
     match: Match = Match()
+    check: Check = Check()
     sessions: tuple[Session, ...] = ()
     exchanges: tuple[_Exchange, ...] = ()
     masked: tuple[Masked, ...] = ()
@@ -126,6 +130,7 @@ def from_mapping(data: Mapping[str, object], read_body: ReadBody) -> Cassette:
         url=file.recorded.url,
         recorder=file.recorded.recorder,
         match=file.match,
+        check=file.check,
         sessions=file.sessions,
         masked=file.masked,
     )
@@ -193,7 +198,15 @@ def head_text(cassette: Cassette, more: Mapping[str, Value] | None = None) -> st
     }
     top: dict[str, Value] = {"cassette": FORMAT, "name": cassette.name, **(more or {})}
     match = cast(dict[str, Value], msgspec.to_builtins(cassette.match))
-    return _table("", top) + _table("[recorded]", recorded) + (_table("[match]", match) if match else "")
+    check = cast(dict[str, Value], msgspec.to_builtins(cassette.check))
+    return "".join(
+        (
+            _table("", top),
+            _table("[recorded]", recorded),
+            _table("[match]", match) if match else "",
+            _table("[check]", check) if check else "",
+        )
+    )
 
 
 def session_text(session: Session) -> str:

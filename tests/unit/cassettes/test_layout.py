@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.cassettes import files, layout
-from mcpzip.cassettes.cassette import Cassette, Event, Exchange, Masked, Match, Response, Session
+from mcpzip.cassettes.cassette import Cassette, Check, Event, Exchange, Masked, Match, Response, Session
 from mcpzip.cassettes.files import CassetteError, CassetteWriter
 from mcpzip.cassettes.toml_values import toml_string, toml_value
 
@@ -55,6 +55,12 @@ CASSETTES = st.builds(
     url=TEXTS,
     recorder=TEXTS,
     match=st.builds(Match, ignore=st.lists(TEXTS, max_size=2).map(tuple), repeat=st.booleans()),
+    check=st.builds(
+        Check,
+        ignore=st.lists(TEXTS, max_size=2).map(tuple),
+        shape=st.booleans(),
+        call=st.lists(TEXTS, max_size=2).map(tuple),
+    ),
     sessions=st.lists(st.builds(Session, number=st.integers(1, 9), started=TEXTS), max_size=2).map(tuple),
     masked=st.lists(st.builds(Masked, mask=TEXTS, where=TEXTS, why=TEXTS), max_size=2).map(tuple),
 )
@@ -159,3 +165,10 @@ def test_a_file_that_is_no_cassette(tmp_path: Path, text: str, message: str) -> 
         files.load(str(tmp_path / "c.toml"))
     assert message in str(caught.value)
     assert str(caught.value).startswith(str(tmp_path / "c.toml"))
+
+
+def test_what_could_not_be_read_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "CASSETTE", 100)
+    with pytest.raises(CassetteError, match="more than the 100 that can be read"):
+        files.save(str(tmp_path / "c.toml"), Cassette().with_exchanges([Exchange(request=b"x" * 100)]))
+    assert not (tmp_path / "c.toml").exists()
