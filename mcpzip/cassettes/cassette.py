@@ -16,6 +16,9 @@ from msgspec import Struct
 FORMAT = 1
 """The version of the file format."""
 
+CLOSE = "close"
+"""The verb of an exchange over stdio: the client closed the server's input."""
+
 Transport = Literal["stdio", "http", "sse"]
 Kind = Literal["send", "receive", "reply", "stderr", "end"]
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -59,7 +62,11 @@ class Exchange(Struct, frozen=True, kw_only=True):
     session: its number, from 1. at: the seconds from the beginning of the session. request: the message, b""
     if there was none: then the server sent something on its own, or it is an HTTP request without a body.
     Over HTTP: verb, headers (of the request, only those that MCP defines) and response, None if there was
-    none. events: by time.
+    none. Over stdio: the verb is `CLOSE` when the client closed the server's input; a server whose output
+    ends before that has ended by itself. events: by time.
+
+    The order of all messages of a session is that of their times (``at``, and ``at + after``), in millionths
+    of a second. So a recorder gives no two of them the same time.
     """
 
     session: int = 1
