@@ -196,7 +196,7 @@ def test_urls_and_command_lines():
         shown
         == "https://[masked 1]:[masked 2]@x.test/s/[masked 3]/mcp?apiKey=[masked 4]&code=[masked 5]&page=2"
     )
-    words = "srv --api-key kk-77-zz --token=qq-88-yy --dir /tmp/a1 -H".split()
+    words = ["srv", "--api-key", "kk-77-zz", "--token=qq-88-yy", "--dir", "/tmp/a1", "-H"]
     shown = masker.command([*words, "X-Api-Key: pp-99-ww"], "the command")
     expected = "srv --api-key [masked 4] --token=[masked 6] --dir /tmp/a1 -H X-Api-Key: [masked 7]"
     assert " ".join(shown) == expected
