@@ -9,15 +9,16 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from hashlib import sha256
-from typing import Self
+from typing import Self, cast
 
 import msgspec
 
 from mcpzip.cassettes.cassette import Cassette, Exchange, Masked, Session
 from mcpzip.cassettes.layout import (
+    KEYS,
     cassette_text,
     exchange_text,
     from_mapping,
@@ -112,11 +113,36 @@ class CassetteWriter:
                 self._write(session_text(Session(number=self.session, started=started)))
         except (OSError, TimeoutError) as error:
             raise _unwritable(path, error) from error
+        self._sessions = {self.session}
         self._bodies = _Bodies(self.path)
 
     def add(self, exchange: Exchange) -> None:
         """Adds an exchange that is over, to this session unless it names another one."""
-        self._append(exchange_text(exchange, self._bodies.keep))
+        try:
+            with self._locked():  # also for the bodies, so that nobody removes them before they are named
+                self._write(exchange_text(exchange, self._bodies.keep))
+        except (OSError, TimeoutError) as error:
+            raise _unwritable(self.path, error) from error
+
+    def change(self, changed: Callable[[Exchange], Exchange]) -> bool:
+        """Replaces the exchanges of the sessions that it began, if ``changed`` changes one of them. Returns whether it did.
+
+        The file is written again without its comments.
+        """
+        try:
+            with self._locked():
+                data = read_data(self.path)
+                cassette = of_data(data, self.path)
+                exchanges = [
+                    changed(each) if each.session in self._sessions else each for each in cassette.exchanges
+                ]
+                if tuple(exchanges) == cassette.exchanges:
+                    return False
+                more = {key: cast(Value, value) for key, value in data.items() if key not in (*KEYS, "name")}
+                save(self.path, cassette.with_exchanges(exchanges), more)
+                return True
+        except (OSError, TimeoutError) as error:
+            raise _unwritable(self.path, error) from error
 
     def add_session(self) -> int:
         """Begins another session, for a server that has several at a time. Returns its number."""
@@ -124,6 +150,7 @@ class CassetteWriter:
             number = max(each.number for each in load(self.path).sessions) + 1
             started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             self._write(session_text(Session(number=number, started=started)))
+        self._sessions.add(number)
         return number
 
     def add_masked(self, masked: Masked) -> None:
@@ -158,9 +185,12 @@ class CassetteWriter:
             raise _unwritable(self.path, error) from error
 
     def _write(self, text: str) -> None:
+        data = text.encode()
         handle = os.open(self.path, _APPEND, 0o644)
         try:
-            data = text.encode()
+            if os.fstat(handle).st_size + len(data) > CASSETTE:
+                found = f"it is full: more than {CASSETTE:,} bytes can't be read again"
+                raise CassetteError(self.path, "", found, "record the rest into another cassette")
             while data:
                 data = data[os.write(handle, data) :]
         finally:
@@ -179,7 +209,8 @@ class _Bodies:
         if len(data) <= INLINE:
             return ""
         digest = sha256(data)
-        if name := self._known.get(digest.digest()):
+        name = self._known.get(digest.digest())
+        if name and os.path.exists(os.path.join(self._folder, os.path.basename(name))):
             return name
         method = _METHOD.search(data[:INLINE])
         kind = method[1].decode().replace("/", "-") if method else "message"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mcpzip.cassettes import files, layout
 from mcpzip.cassettes.cassette import Cassette, Check, Event, Exchange, Masked, Match, Response, Session
@@ -144,6 +145,31 @@ def test_a_body_that_was_edited_is_not_written_over(tmp_path: Path) -> None:
     with CassetteWriter(path, Cassette()) as writer:
         writer.add(Exchange(session=writer.session, request=large))
     assert [each.request for each in files.load(path).exchanges] == [b"edited", large]
+
+
+def test_a_session_is_changed_afterwards(tmp_path: Path) -> None:
+    """Only the exchanges of this writer, and with the keys and the bodies of the others."""
+    path, large = str(tmp_path / "c.toml"), b"secret" + b"x" * files.INLINE
+    files.save(path, Cassette(), {"era": "legacy"})
+    with CassetteWriter(path, Cassette()) as one, CassetteWriter(path, Cassette()) as other:
+        for writer in (one, other):
+            writer.add(Exchange(session=writer.session, request=large))
+        assert not one.change(lambda each: each)
+        assert one.change(lambda each: replace(each, request=each.request.replace(b"secret", b"mask")))
+        one.add(Exchange(session=one.session, at=1.0, request=large))
+    data = files.read_data(path)
+    assert data["era"] == "legacy"
+    requests = [each.request for each in files.load(path).exchanges]
+    assert requests == [large.replace(b"secret", b"mask"), large, large]
+
+
+def test_nothing_is_added_that_could_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "CASSETTE", 500)
+    path = str(tmp_path / "c.toml")
+    with CassetteWriter(path, Cassette()) as writer, pytest.raises(CassetteError, match="it is full"):
+        for _ in range(9):
+            writer.add(Exchange(session=writer.session, request=b"x" * 99))
+    assert files.load(path).exchanges
 
 
 @pytest.mark.parametrize(
