@@ -12,6 +12,7 @@ from mcpzip_fakes.click_errors import SafeCommand
 PLAY = "play"
 COMMANDS: Mapping[str, str] = {
     PLAY: "Run the MCP server that a scenario or a cassette describes.",
+    "record": "Record what a client and a real server say to each other, as a cassette.",
     "completion": "Print the completion script of a shell.",
 }
 """The commands and what they do. A command is the function of that name in the module of that name, which is

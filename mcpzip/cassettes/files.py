@@ -125,9 +125,9 @@ class CassetteWriter:
             raise _unwritable(self.path, error) from error
 
     def change(self, changed: Callable[[Exchange], Exchange]) -> bool:
-        """Replaces the exchanges of the sessions that it began, if ``changed`` changes one of them. Returns whether it did.
+        """Replaces the exchanges of the sessions that it began. Returns whether ``changed`` changed one.
 
-        The file is written again without its comments.
+        If it did, the file is written again without its comments.
         """
         try:
             with self._locked():

@@ -19,7 +19,8 @@ _LONGEST = 16 * 1024
 """Characters of a secret that is searched by its value."""
 _WINDOW = 256 * 1024
 """Characters that are unescaped at once, at most."""
-_WORD = lazy_pattern(r"[A-Za-z]{1,24}|[\d.,:/ -]{1,10}", re.ASCII)
+_WORD = lazy_pattern(r"[A-Za-z]{1,24}")
+_NUMBER = lazy_pattern(r"[\d.,:/ -]{1,10}", re.ASCII)
 _SAFE = lazy_pattern(r"[A-Za-z0-9_.,:;=+*!?@#$()\[\]{}|~^ -]*", re.ASCII)
 """What is escaped only by those who escape everything."""
 _RARE_ESCAPE = lazy_pattern(
@@ -56,11 +57,12 @@ class KnownSecrets:
                 self._given[text] = why
                 self._add(text)
 
-    def remember(self, value: str, why: str) -> None:
-        """Adds a secret that was found, unless its value may well stand for something else."""
+    def remember(self, value: str, why: str, *, asked: bool = False) -> None:
+        """Adds a secret that was found, unless its value may well stand for something else. asked: whether a
+        person said that it is one: then only single words stand for something else."""
         if value in self._given or not SHORTEST <= len(value) <= _LONGEST or is_mask(value):
             return
-        if is_ordinary(value) or _WORD.fullmatch(value):
+        if _WORD.fullmatch(value) or (not asked and (is_ordinary(value) or _NUMBER.fullmatch(value))):
             return
         self._remembered[value] = why
         self._add(value)

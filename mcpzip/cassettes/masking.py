@@ -240,7 +240,7 @@ class Masker:
         if len(self._masks) >= MOST:
             return MASK.format(self._first + MOST)
         mask = self._masks[digest] = MASK.format(self._first + len(self._masks))
-        self._known.remember(secret, span.why)
+        self._known.remember(secret, span.why, asked=span.why == _GIVEN)
         if self._found is not None:
             place = f"{where}: {self._safe(span.where)}" if span.where else where
             self._found(Masked(mask=mask, where=place[:_LONGEST_WHERE], why=self._safe(span.why)))

@@ -99,6 +99,14 @@ def is_secret_in_text(name: str, value: str) -> bool:
     return _hides(kind, held) and (looks_random(held) or (len(held) >= SHORTEST and not held.isalpha()))
 
 
+def is_secret_variable(name: str, value: str) -> bool:
+    """The same for a variable of the environment, which may have any form, such as that of a file."""
+    kind = suspicion(name)
+    if kind is Suspicion.WEAK:
+        return _hides(kind, value.strip())
+    return kind is not Suspicion.NONE and len(value.strip()) >= SHORTEST and not is_ordinary(value)
+
+
 def is_secret_number(name: str) -> bool:
     """Whether a number that has this name is a secret."""
     return suspicion(name) is Suspicion.PASSWORD

@@ -1,0 +1,232 @@
+"""Records a server on stdio: runs it, and passes everything on between it and the client.
+
+The rules:
+
+- Bytes pass unchanged and at once, also half lines; each direction has a thread, so none waits for another.
+- What the client sees of the recorder is what it would see of the server: its exit code or the signal that
+  ended it, closed pipes, and signals reach it.
+- The server's process group ends with the server. Windows has none: there its tree of processes is ended.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from mcpzip.cassettes.observer import Observer
+from mcpzip.model.errors import ConfigError
+from mcpzip_fakes.recording.lines import Lines
+from mcpzip_fakes.recording.tape import Tape
+
+_CHUNK = 1 << 16
+_LAST_OUTPUT = 0.5
+"""Seconds for what the server has written to arrive once it has exited: others may hold its pipes."""
+_TASKKILL = 5.0
+_SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+
+
+def record(command: Sequence[str], tape: Tape) -> int:
+    """Runs ``command`` until it exits, recorded. Returns its exit code; negative: of the signal that ended
+    it. The tape is closed then. Raises ConfigError if it can't be started, CassetteError.
+    """
+    child = _start(command)
+    try:
+        tape.begin(command=command)
+    except BaseException:
+        child.kill()
+        _sweep(child)
+        raise
+    for name in _SIGNALS:
+        if number := getattr(signal, name, None):
+            signal.signal(number, lambda number, frame: _forward(child, number))
+    relay = _Relay(child, tape)
+    code = child.wait()
+    relay.drain()
+    _sweep(child)
+    tape.note(relay.recorded.ended, code)
+    tape.close()
+    return code
+
+
+def exit_as(code: int) -> None:
+    """Ends this process as the server ended; threads that wait for the client are left behind."""
+    sys.stderr.flush()
+    if code < 0 and sys.platform != "win32":
+        with suppress(OSError):  # of SIGKILL it can't be changed
+            signal.signal(-code, signal.SIG_DFL)
+        if -code in (
+            signal.SIGQUIT,
+            signal.SIGABRT,
+            signal.SIGSEGV,
+            signal.SIGBUS,
+            signal.SIGFPE,
+            signal.SIGILL,
+        ):
+            import resource
+
+            with suppress(ValueError, OSError):  # the server has made its core file already
+                resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.kill(os.getpid(), -code)
+    os._exit(code & 0xFF if sys.platform != "win32" else code)
+
+
+class _Recorded:
+    """What is recorded, in the thread of the tape."""
+
+    def __init__(self, tape: Tape) -> None:
+        self._observer = Observer(tape.writer.add, tape.masker, session=tape.writer.session)
+        self._client, self._server, self._stderr = Lines(), Lines(), Lines()
+
+    def client(self, data: bytes, at: float) -> None:
+        for line in self._client.feed(data):
+            self._observer.client(line, at)
+
+    def client_closed(self, at: float) -> None:
+        if rest := self._client.end():
+            self._observer.client(rest, at)
+        self._observer.client_closed(at)
+
+    def server(self, data: bytes, at: float) -> None:
+        for line in self._server.feed(data):
+            self._observer.server(line, at)
+
+    def stderr(self, data: bytes, at: float) -> None:
+        for line in self._stderr.feed(data):
+            self._observer.stderr(line, at)
+
+    def ended(self, code: int, at: float) -> None:
+        if rest := self._stderr.end():
+            self._observer.stderr(rest, at)
+        self._observer.server_ended(at, code=code, rest=self._server.end())
+
+    @property
+    def too_long(self) -> int:
+        """Lines that were left out."""
+        return self._client.too_long + self._server.too_long + self._stderr.too_long
+
+
+class _Relay:
+    """The three threads. recorded: of what passes."""
+
+    def __init__(self, child: "subprocess.Popen[bytes]", tape: Tape) -> None:
+        self.recorded = _Recorded(tape)
+        self._tape, self._child = tape, child
+        self._outputs = [_thread(self._output), _thread(self._errors)]
+        _thread(self._input)
+
+    def drain(self) -> None:
+        """Waits until the output of a server that has exited has passed."""
+        deadline = time.monotonic() + _LAST_OUTPUT
+        for thread in self._outputs:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _input(self) -> None:
+        assert self._child.stdin
+        self._pass_on(0, self._child.stdin.fileno(), self.recorded.client)
+        self._tape.note(self.recorded.client_closed)
+        with suppress(OSError):
+            self._child.stdin.close()
+        _close(0, os.O_RDONLY)
+
+    def _output(self) -> None:
+        assert self._child.stdout
+        self._pass_on(self._child.stdout.fileno(), 1, self.recorded.server)
+        self._child.stdout.close()
+        _close(1, os.O_WRONLY)
+
+    def _errors(self) -> None:
+        assert self._child.stderr
+        self._pass_on(self._child.stderr.fileno(), 2, self.recorded.stderr)
+        self._child.stderr.close()  # ours stays open: the recorder itself says something there
+
+    def _pass_on(self, source: int, target: int, note: Callable[[bytes, float], None]) -> None:
+        """Passes everything on until the source ends or the target is closed; both are to be closed then, as
+        they would be without a recorder in between."""
+        while data := _read(source):
+            self._tape.note(note, data, size=len(data))
+            if not _write(target, data):
+                return
+
+
+def _start(command: Sequence[str]) -> "subprocess.Popen[bytes]":
+    words = list(command)
+    try:
+        if sys.platform == "win32":
+            import shutil
+
+            # CreateProcess finds only .exe files by name; others, such as npx.cmd, need their path.
+            words[0] = shutil.which(words[0]) or words[0]
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=sys.platform != "win32",
+        )
+    except OSError as error:
+        why = "was not found" if isinstance(error, FileNotFoundError) else f"can't be run ({error.strerror})"
+        raise ConfigError("--", "", f"the command {words[0]!r} {why}", "correct what follows --") from error
+
+
+def _forward(child: "subprocess.Popen[bytes]", number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            child.terminate()
+        else:
+            os.killpg(child.pid, number)
+
+
+def _sweep(child: "subprocess.Popen[bytes]") -> None:
+    """Ends what the server has started."""
+    if sys.platform == "win32":
+        with suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(
+                ["taskkill", "/T", "/F", "/PID", str(child.pid)],
+                capture_output=True,
+                timeout=_TASKKILL,
+                check=False,
+            )
+    else:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _thread(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def _close(descriptor: int, mode: int) -> None:
+    """Closes it, and leaves its number to no other file."""
+    nothing = os.open(os.devnull, mode)
+    os.dup2(nothing, descriptor)
+    os.close(nothing)
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, _CHUNK)
+    except OSError:  # closed, which Windows says so
+        return b""
+
+
+def _write(descriptor: int, data: bytes) -> bool:
+    """Whether ``data`` could be written."""
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BlockingIOError:  # whoever started us shares it with somebody
+            import select
+
+            select.select([], [descriptor], [])
+        except OSError:
+            return False
+    return True
