@@ -47,6 +47,8 @@ _CREDENTIALS = lazy_pattern(r"([A-Za-z][\w-]{0,20}[ \t]+)(\S.*)", re.DOTALL)
 _COOKIE_ATTRIBUTES = frozenset(
     {"expires", "max-age", "domain", "path", "secure", "httponly", "samesite", "partitioned", "priority"}
 )
+_COOKIE = lazy_pattern(r"(?:^|[;,])[ \t]*([^=;,\s]{1,256})=([^;,]+)")
+"""A cookie or an attribute, also where several ``Set-Cookie`` are joined."""
 _CHALLENGES = frozenset({"www-authenticate", "proxy-authenticate", "authentication-info"})
 _MASK_NUMBER = lazy_pattern(r"\[masked (\d{1,9})\]")
 
@@ -347,17 +349,9 @@ def _in_tokens(text: str, span: _Span, places: Sequence[tuple[int, int, int, boo
 def _header_spans(name: str, value: str) -> Iterator[_Span]:
     why = named(name)
     if name in ("cookie", "set-cookie"):
-        at = 0
-        for pair in value.split(";"):
-            key, equals, held = pair.partition("=")
-            if (
-                equals
-                and held.strip()
-                and (name == "cookie" or key.strip().lower() not in _COOKIE_ATTRIBUTES)
-            ):
-                start = at + len(key) + 1
-                yield _Span(start, start + len(held), held, why)
-            at += len(pair) + 1
+        for pair in _COOKIE.finditer(value):
+            if name == "cookie" or pair[1].lower() not in _COOKIE_ATTRIBUTES:
+                yield _Span(*pair.span(2), pair[2], why)
         return
     if name in PLAIN_HEADERS or name in _CHALLENGES:
         return

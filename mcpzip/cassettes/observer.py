@@ -16,17 +16,16 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from mcpzip.cassettes.cassette import CLOSE, Event, Exchange, Kind, Response
+from mcpzip.cassettes.grouping import key_of, member_of, method_of, params_of, parts_of
 from mcpzip.cassettes.masking import Masker
-from mcpzip.model.limits import BATCH, CALLS, MEMBERS
-from mcpzip.wire import SUBSCRIPTION_ID_KEY, NotAnObject, progress_token, split_object
-from mcpzip.wire.envelope import ABSENT, Envelope, UnreadableError, outline, peer_id, text_of
-from mcpzip.wire.json_iter import TooManyError, elements_of
+from mcpzip.model.limits import CALLS
+from mcpzip.wire import SUBSCRIPTION_ID_KEY, progress_token
+from mcpzip.wire.envelope import ABSENT, Envelope
 
 MOST_EVENTS = 10_000
 """Events of one exchange. With more it counts as over, and what follows belongs to no request."""
 CANCELLED_WAIT = 5.0
 """Seconds in which a server may still answer a cancelled request."""
-_NULL = b"null"
 _CANCELLED, _PROGRESS, _LISTEN = "notifications/cancelled", "notifications/progress", "subscriptions/listen"
 _MICROSECONDS = 1_000_000
 
@@ -80,9 +79,9 @@ class Observer:
     ) -> Pending:
         """The client sent a message. awaits_response: whether `responded` will be called for it."""
         now = self._now(at)
-        parts = _parts(data)
+        parts = parts_of(data)
         if parts and all(part.method is ABSENT for part in parts):
-            asked = [each for part in parts if (each := self._asked.get(_key(part.id))) is not None]
+            asked = [each for part in parts if (each := self._asked.get(key_of(part.id))) is not None]
             if asked and not awaits_response:
                 self._event(asked[0], "receive", now, data)
                 self._answered(parts)
@@ -93,22 +92,30 @@ class Observer:
         self._answered(parts)
         self._expect(pending, parts)
         for part in parts:
-            if _method(part) == _CANCELLED and (found := self._cancelled(part)):
+            if method_of(part) == _CANCELLED and (found := self._cancelled(part)):
                 found.cancelled_at = now
         if len(self._open) > CALLS:
             self._end(next(iter(self._open.values())))
         self._end_if_over(pending)
         return pending
 
-    def responded(self, pending: Pending, response: Response, body: bytes, at: float) -> None:
-        """The HTTP response to a message of the client (legacy SSE)."""
+    def responded(
+        self,
+        pending: Pending,
+        response: Response | None,
+        body: bytes,
+        at: float,
+        fields: tuple[str, ...] = (),
+    ) -> None:
+        """The HTTP response to a request of the client came (legacy SSE); None: there was none. body: of it,
+        or the first event of the stream, with its fields."""
         now = self._now(at)
         pending.awaits_response = False
         if pending.number in self._open:
             pending.response = response
             if body:
-                self._event(pending, "reply", now, body)
-            if response.status >= 400:  # nobody will answer on the stream
+                self._event(pending, "send" if fields else "reply", now, body, fields)
+            if response is None or response.status >= 400:  # nobody will answer on the stream
                 self._forget_ids(pending)
             self._end_if_over(pending)
 
@@ -121,7 +128,7 @@ class Observer:
     def server(self, data: bytes, at: float, fields: tuple[str, ...] = ()) -> None:
         """The server sent a message, or a line that is none. fields: see `Event`."""
         now = self._now(at)
-        parts = _parts(data)
+        parts = parts_of(data)
         answered = [each for part in parts if (each := self._answered_by(part)) is not None]
         if answered:
             self._event(answered[0], "reply", now, data, fields)
@@ -130,8 +137,8 @@ class Observer:
             target = named or self._newest(now)
             for part in parts:
                 if part.method is not ABSENT and part.id is not ABSENT:
-                    target.questions.add(_key(part.id))
-                    self._asked[_key(part.id)] = target
+                    target.questions.add(key_of(part.id))
+                    self._asked[key_of(part.id)] = target
             self._event(target, "send", now, data, fields)
         for pending in {each.number: each for each in answered}.values():
             self._end_if_over(pending)
@@ -162,24 +169,24 @@ class Observer:
         for part in parts:
             if part.method is ABSENT or part.id is ABSENT:
                 continue
-            key = _key(part.id)
+            key = key_of(part.id)
             pending.ids[key] = pending.ids.get(key, 0) + 1
             self._by_id.setdefault(key, []).append(pending)
-            pending.listens = pending.listens or _method(part) == _LISTEN
-            params = _params(part)
+            pending.listens = pending.listens or method_of(part) == _LISTEN
+            params = params_of(part)
             if params is not None and (token := progress_token(params)) is not None:
-                self._by_token[_key(token)] = pending
-                pending.tokens.add(_key(token))
+                self._by_token[key_of(token)] = pending
+                pending.tokens.add(key_of(token))
 
     def _answered_by(self, part: Envelope) -> Pending | None:
         """The exchange whose request ``part`` answers, which no longer expects it."""
         if part.method is not ABSENT or (part.result is ABSENT and part.error is ABSENT):
             return None
-        waiting = self._by_id.get(_key(part.id))
+        waiting = self._by_id.get(key_of(part.id))
         if not waiting:
             return None
         pending = waiting[0]
-        self._forget_id(pending, _key(part.id))
+        self._forget_id(pending, key_of(part.id))
         return pending
 
     def _forget_id(self, pending: Pending, key: bytes) -> None:
@@ -198,36 +205,36 @@ class Observer:
 
     def _named_by(self, part: Envelope) -> Pending | None:
         """The exchange that a message of the server names, or None."""
-        method, params = _method(part), _params(part)
+        method, params = method_of(part), params_of(part)
         if params is None:
             return None
         if method == _PROGRESS:
-            token = _member(params, "progressToken")
-            return None if token is None else self._by_token.get(_key(token))
+            token = member_of(params, "progressToken")
+            return None if token is None else self._by_token.get(key_of(token))
         if method == _CANCELLED:
-            asked = _member(params, "requestId")
-            found = None if asked is None else self._asked.pop(_key(asked), None)
+            asked = member_of(params, "requestId")
+            found = None if asked is None else self._asked.pop(key_of(asked), None)
             if found is not None and asked is not None:
-                found.questions.discard(_key(asked))
+                found.questions.discard(key_of(asked))
             return found
         if SUBSCRIPTION_ID_KEY.encode() in params:
-            meta = _member(params, "_meta")
-            id = None if meta is None else _member(meta, SUBSCRIPTION_ID_KEY)
-            waiting = None if id is None else self._by_id.get(_key(id))
+            meta = member_of(params, "_meta")
+            id = None if meta is None else member_of(meta, SUBSCRIPTION_ID_KEY)
+            waiting = None if id is None else self._by_id.get(key_of(id))
             return waiting[0] if waiting else None
         return None
 
     def _cancelled(self, part: Envelope) -> Pending | None:
-        params = _params(part)
-        id = None if params is None else _member(params, "requestId")
-        waiting = None if id is None else self._by_id.get(_key(id))
+        params = params_of(part)
+        id = None if params is None else member_of(params, "requestId")
+        waiting = None if id is None else self._by_id.get(key_of(id))
         return waiting[0] if waiting else None
 
     def _answered(self, parts: Iterable[Envelope]) -> None:
         """The client answered questions of the server."""
         for part in parts:
-            if part.method is ABSENT and (pending := self._asked.pop(_key(part.id), None)):
-                pending.questions.discard(_key(part.id))
+            if part.method is ABSENT and (pending := self._asked.pop(key_of(part.id), None)):
+                pending.questions.discard(key_of(part.id))
                 if pending is not self._alone:
                     self._end_if_over(pending)
 
@@ -320,49 +327,15 @@ _PLACES: Mapping[Kind, str] = {
 }
 
 
-def masked_event(masker: Masker, event: Event, number: int) -> Event:
-    """``event`` without its secrets. number: of the exchange."""
+def masked_event(masker: Masker, event: Event, number: int, *, after: float | None = None) -> Event:
+    """``event`` without its secrets. number: of the exchange. after: replaces its time."""
     where = f"{_PLACES[event.kind]} {number}"
     data = masker.line(event.data, where) if event.kind == "stderr" else masker.message(event.data, where)
     fields = tuple(masker.text(field, where) for field in event.fields)
-    return msgspec.structs.replace(event, data=data, fields=fields)
+    return msgspec.structs.replace(
+        event, data=data, fields=fields, after=event.after if after is None else after
+    )
 
 
 def _seconds(microseconds: int) -> float:
     return microseconds / _MICROSECONDS
-
-
-def _parts(data: bytes) -> list[Envelope]:
-    """The messages in ``data``: one, those of a batch, or none."""
-    outlined = outline(data)
-    if not isinstance(outlined, UnreadableError):
-        return [outlined]
-    if data.lstrip()[:1] == b"[":
-        try:
-            outlines = [outline(each) for each in elements_of(data, 10 * BATCH)]
-        except (TooManyError, msgspec.DecodeError, RecursionError):
-            return []
-        return [each for each in outlines if not isinstance(each, UnreadableError)]
-    return []
-
-
-def _method(part: Envelope) -> str:
-    return "" if part.method is ABSENT else text_of(part.method) or ""
-
-
-def _params(part: Envelope) -> bytes | None:
-    return None if part.params is ABSENT else bytes(part.params)
-
-
-def _key(id: bytes | msgspec.Raw) -> bytes:
-    """An id or token, the same for every spelling of it. A missing id is null."""
-    raw = _NULL if id is ABSENT else bytes(id)
-    return peer_id(raw) or raw
-
-
-def _member(raw: bytes, key: str) -> bytes | None:
-    try:
-        fields = split_object(raw)
-    except NotAnObject:
-        return None
-    return fields.get(key) if len(fields) <= MEMBERS else None

@@ -25,6 +25,7 @@ from mcpzip_fakes.recording.tape import Tape
 _CHUNK = 1 << 16
 _LAST_OUTPUT = 0.5
 """Seconds for what the server has written to arrive once it has exited: others may hold its pipes."""
+_POLL = 0.01
 _TASKKILL = 5.0
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
 
@@ -115,14 +116,24 @@ class _Relay:
     def __init__(self, child: "subprocess.Popen[bytes]", tape: Tape) -> None:
         self.recorded = _Recorded(tape)
         self._tape, self._child = tape, child
-        self._outputs = [_thread(self._output), _thread(self._errors)]
+        assert child.stdout
+        assert child.stderr
+        self._reads_since: dict[int, float] = {}  # by descriptor, when a thread began to wait for it
+        self._outputs = {
+            child.stdout.fileno(): _thread(self._output),
+            child.stderr.fileno(): _thread(self._errors),
+        }
         _thread(self._input)
 
     def drain(self) -> None:
-        """Waits until the output of a server that has exited has passed."""
-        deadline = time.monotonic() + _LAST_OUTPUT
-        for thread in self._outputs:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        """Waits until the output of a server that has exited has passed, however slowly the client reads."""
+        exited = time.monotonic()
+        for source, thread in self._outputs.items():
+            while thread.is_alive():
+                thread.join(_POLL)
+                waits_since = self._reads_since.get(source)
+                if waits_since and time.monotonic() - max(exited, waits_since) > _LAST_OUTPUT:
+                    break
 
     def _input(self) -> None:
         assert self._child.stdin
@@ -146,10 +157,16 @@ class _Relay:
     def _pass_on(self, source: int, target: int, note: Callable[[bytes, float], None]) -> None:
         """Passes everything on until the source ends or the target is closed; both are to be closed then, as
         they would be without a recorder in between."""
-        while data := _read(source):
+        while data := self._read(source):
             self._tape.note(note, data, size=len(data))
             if not _write(target, data):
                 return
+
+    def _read(self, source: int) -> bytes:
+        self._reads_since[source] = time.monotonic()
+        data = _read(source)
+        self._reads_since.pop(source)
+        return data
 
 
 def _start(command: Sequence[str]) -> "subprocess.Popen[bytes]":

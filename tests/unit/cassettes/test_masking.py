@@ -164,7 +164,7 @@ def test_headers():
         for name, value in {
             "Authorization": "Bearer swordfish",
             "Cookie": "a=one; b=two",
-            "Set-Cookie": "sid=abc; Path=/; Max-Age=5",
+            "Set-Cookie": "sid=abc; Path=/; Expires=Wed, 21 Oct 2026, b=cde",
             "Mcp-Session-Id": "0f8b2c4d6e8f0a1b0f8b2c4d6e8f0a1b",
             "X-Auth": "zz81-mm22-kk33qq44",
             "Content-Type": "application/json",
@@ -177,9 +177,9 @@ def test_headers():
     assert shown == {
         "Authorization": "Bearer [masked 1]",
         "Cookie": "a=[masked 2]; b=[masked 3]",
-        "Set-Cookie": "sid=[masked 4]; Path=/; Max-Age=5",
-        "Mcp-Session-Id": "[masked 5]",
-        "X-Auth": "[masked 6]",
+        "Set-Cookie": "sid=[masked 4]; Path=/; Expires=Wed, 21 Oct 2026, b=[masked 5]",
+        "Mcp-Session-Id": "[masked 6]",
+        "X-Auth": "[masked 7]",
         "Content-Type": "application/json",
         "Mcp-Protocol-Version": "2025-06-18",
         "WWW-Authenticate": 'Bearer resource_metadata="https://x.test/a1", error="invalid_token"',
