@@ -6,12 +6,12 @@ from urllib.parse import urlsplit
 
 import click
 
+from mcpzip.cassettes.environment_secrets import known_secrets
+from mcpzip.cassettes.tape import Tape
 from mcpzip.model.errors import ConfigError
 from mcpzip_fakes.click_errors import SafeCommand
 from mcpzip_fakes.recording import stdio
 from mcpzip_fakes.recording.report import report, tell
-from mcpzip_fakes.recording.secrets import known_secrets
-from mcpzip_fakes.recording.tape import Tape
 
 
 @click.command("record", cls=SafeCommand)

@@ -22,11 +22,11 @@ import httpx
 import uvicorn
 
 from mcpzip.cassettes.http_observer import HttpObserver
+from mcpzip.cassettes.sse_taps import SseRecorder
+from mcpzip.cassettes.tape import Tape
+from mcpzip.cassettes.taps import Headers, HttpTap, Tap
 from mcpzip.model.errors import ConfigError
 from mcpzip.model.limits import MESSAGE
-from mcpzip_fakes.recording.sse import SseRecorder
-from mcpzip_fakes.recording.tape import Tape
-from mcpzip_fakes.recording.taps import Headers, HttpTap, Tap
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

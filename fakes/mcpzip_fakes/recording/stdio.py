@@ -17,10 +17,9 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from mcpzip.cassettes.observer import Observer
+from mcpzip.cassettes.process_tap import ProcessTap
+from mcpzip.cassettes.tape import Tape
 from mcpzip.model.errors import ConfigError
-from mcpzip_fakes.recording.lines import Lines
-from mcpzip_fakes.recording.tape import Tape
 
 _CHUNK = 1 << 16
 _LAST_OUTPUT = 0.5
@@ -48,7 +47,7 @@ def record(command: Sequence[str], tape: Tape) -> int:
     code = child.wait()
     relay.drain()
     _sweep(child)
-    tape.note(relay.recorded.ended, code)
+    relay.tap.ended(code)
     tape.close()
     return code
 
@@ -75,47 +74,12 @@ def exit_as(code: int) -> None:
     os._exit(code & 0xFF if sys.platform != "win32" else code)
 
 
-class _Recorded:
-    """What is recorded, in the thread of the tape."""
-
-    def __init__(self, tape: Tape) -> None:
-        self._observer = Observer(tape.writer.add, tape.masker, session=tape.writer.session)
-        self._client, self._server, self._stderr = Lines(), Lines(), Lines()
-
-    def client(self, data: bytes, at: float) -> None:
-        for line in self._client.feed(data):
-            self._observer.client(line, at)
-
-    def client_closed(self, at: float) -> None:
-        if rest := self._client.end():
-            self._observer.client(rest, at)
-        self._observer.client_closed(at)
-
-    def server(self, data: bytes, at: float) -> None:
-        for line in self._server.feed(data):
-            self._observer.server(line, at)
-
-    def stderr(self, data: bytes, at: float) -> None:
-        for line in self._stderr.feed(data):
-            self._observer.stderr(line, at)
-
-    def ended(self, code: int, at: float) -> None:
-        if rest := self._stderr.end():
-            self._observer.stderr(rest, at)
-        self._observer.server_ended(at, code=code, rest=self._server.end())
-
-    @property
-    def too_long(self) -> int:
-        """Lines that were left out."""
-        return self._client.too_long + self._server.too_long + self._stderr.too_long
-
-
 class _Relay:
-    """The three threads. recorded: of what passes."""
+    """The three threads. tap: records what passes."""
 
     def __init__(self, child: "subprocess.Popen[bytes]", tape: Tape) -> None:
-        self.recorded = _Recorded(tape)
-        self._tape, self._child = tape, child
+        self.tap = ProcessTap(tape)
+        self._child = child
         assert child.stdout
         assert child.stderr
         self._reads_since: dict[int, float] = {}  # by descriptor, when a thread began to wait for it
@@ -137,28 +101,28 @@ class _Relay:
 
     def _input(self) -> None:
         assert self._child.stdin
-        self._pass_on(0, self._child.stdin.fileno(), self.recorded.client)
-        self._tape.note(self.recorded.client_closed)
+        self._pass_on(0, self._child.stdin.fileno(), self.tap.client)
+        self.tap.client_closed()
         with suppress(OSError):
             self._child.stdin.close()
         _close(0, os.O_RDONLY)
 
     def _output(self) -> None:
         assert self._child.stdout
-        self._pass_on(self._child.stdout.fileno(), 1, self.recorded.server)
+        self._pass_on(self._child.stdout.fileno(), 1, self.tap.server)
         self._child.stdout.close()
         _close(1, os.O_WRONLY)
 
     def _errors(self) -> None:
         assert self._child.stderr
-        self._pass_on(self._child.stderr.fileno(), 2, self.recorded.stderr)
+        self._pass_on(self._child.stderr.fileno(), 2, self.tap.stderr)
         self._child.stderr.close()  # ours stays open: the recorder itself says something there
 
-    def _pass_on(self, source: int, target: int, note: Callable[[bytes, float], None]) -> None:
+    def _pass_on(self, source: int, target: int, note: Callable[[bytes], None]) -> None:
         """Passes everything on until the source ends or the target is closed; both are to be closed then, as
         they would be without a recorder in between."""
         while data := self._read(source):
-            self._tape.note(note, data, size=len(data))
+            note(data)
             if not _write(target, data):
                 return
 

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mcpzip_fakes.recording.lines import Lines
+from mcpzip.cassettes.lines import Lines
 
 
 @given(st.binary(max_size=60).map(lambda data: data.replace(b"a", b"\n")), st.lists(st.integers(0, 60)))

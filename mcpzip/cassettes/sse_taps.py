@@ -7,8 +7,8 @@ from urllib.parse import urljoin
 from mcpzip.cassettes.cassette import Response
 from mcpzip.cassettes.http_observer import Body, request_headers, response_headers
 from mcpzip.cassettes.observer import Observer, Pending
-from mcpzip_fakes.recording.tape import Tape
-from mcpzip_fakes.recording.taps import Headers, Relocate, Tap
+from mcpzip.cassettes.tape import Tape
+from mcpzip.cassettes.taps import Headers, Relocate, Tap
 
 _BLOCK = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _ENDPOINT = re.compile(rb"^event: ?endpoint\r?$", re.MULTILINE)
@@ -24,7 +24,6 @@ class SseRecorder:
         """url: of the server's stream."""
         self._tape, self._url = tape, url
         self._streams: dict[str, _Stream] = {}  # by the URL to which its messages are posted
-        self._has_first = False
 
     def tap(self, verb: str, is_stream: bool, url: str, headers: Headers, body: bytes) -> Tap:
         """What records a request. url: the target at the server."""
@@ -40,11 +39,8 @@ class SseRecorder:
 
     def begin(self, stream: "_Stream", headers: Headers, at: float) -> None:
         """In the tape's thread: a client opens a stream."""
-        writer = self._tape.writer
-        session = writer.add_session() if self._has_first else writer.session
-        begun = at if self._has_first else 0.0
-        self._has_first = True
-        stream.begin(Observer(writer.add, self._tape.masker, session=session), begun)
+        session, begun = self._tape.another_session(at)
+        stream.begin(Observer(self._tape.writer.add, self._tape.masker, session=session), begun)
         stream.get = stream.client(b"", at, "GET", headers)
 
     @property

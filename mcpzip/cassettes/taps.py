@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 
 from mcpzip.cassettes.http_observer import HttpObserver
-from mcpzip_fakes.recording.tape import Tape
+from mcpzip.cassettes.tape import Tape
 
 Headers = list[tuple[str, str]]
 Relocate = Callable[[str], str]

@@ -9,16 +9,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 
 import msgspec
 
+from mcpzip import __version__
 from mcpzip.cassettes.cassette import Cassette, Exchange, Masked, Transport
 from mcpzip.cassettes.files import CassetteError, CassetteWriter, load
 from mcpzip.cassettes.masking import Masker
 from mcpzip.cassettes.observer import masked_event, masked_headers, masked_response
 
-RECORDER = f"mcpzip-fake {version('mcpzip')}"
 _BEHIND = 256 << 20
 """Bytes that wait to be recorded. With more, what passes through waits too."""
 _ITEM = 200
@@ -50,11 +49,12 @@ class Tape:
         if present is not None and present.transport != transport:
             found = f"it was recorded over {present.transport}, and this is {transport}"
             raise CassetteError(path, "", found, "choose another name, or replace it with --overwrite")
-        self._path, self._transport, self._anew, self._tell = path, transport, anew, tell
+        self._path, self._transport, self._anew, self.tell = path, transport, anew, tell
         self.masked: list[Masked] = []
         known = () if present is None else present.masked
         self.masker = Masker(secrets, paths, self.masked.append, known=known)
         self._told = 0
+        self._has_session = False
         self._failed = False
         self._items: deque[tuple[_Note, tuple[object, ...], float, int] | None] = deque()
         self._size = 0
@@ -70,11 +70,19 @@ class Tape:
             transport=self._transport,
             command=self.masker.command(command, "the command"),
             url=self.masker.url(url, "the URL"),
-            recorder=RECORDER,
+            recorder=f"mcpzip {__version__}",
         )
         self.writer = CassetteWriter(self._path, cassette, anew=self._anew)
         self._began = time.monotonic()
         self._thread.start()
+
+    def another_session(self, at: float) -> tuple[int, float]:
+        """In the tape's thread: the number of a session that begins, the first one or another, and the time
+        at which it began."""
+        if self._has_session:
+            return self.writer.add_session(), at
+        self._has_session = True
+        return self.writer.session, 0.0
 
     def note(self, function: _Note, *arguments: object, size: int = 0) -> None:
         """Calls ``function`` with the arguments and the time, in the order of the calls, in the tape's
@@ -120,7 +128,7 @@ class Tape:
             function(*arguments)
         except (CassetteError, OSError) as error:
             self._failed = True
-            self._tell(f"nothing more is recorded: {error}")
+            self.tell(f"nothing more is recorded: {error}")
 
     def _tell_masked(self) -> None:
         for masked in self.masked[self._told :]:
