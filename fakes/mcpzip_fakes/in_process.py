@@ -16,7 +16,7 @@ from mcpzip_fakes.stdio_server import StdioServer
 
 def can_play(scenario: Scenario) -> bool:
     """Whether the client can't tell that ``scenario`` has no process of its own."""
-    return not scenario.faults and not scenario.record_env
+    return not scenario.faults and not scenario.record_env and scenario.replay is None
 
 
 class InProcess:

@@ -55,6 +55,19 @@ SHIPPED = os.path.join(os.path.dirname(__file__), "scenarios")
 _JSON_KEYS = ("inputSchema", "outputSchema", "annotations", "icons", "_meta", "arguments")
 
 
+class Replay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A cassette that is played. cassette: the path of its file. timing: the factor of the recorded times;
+    None: everything is sent as soon as its turn comes.
+    """
+
+    cassette: str
+    timing: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.timing is not None and not 0 < self.timing <= 1_000:
+            raise ValueError(f"timing is {self.timing:g}; write a factor between 0 and 1000")
+
+
 class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A server.
 
@@ -62,7 +75,8 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     capabilities: sent unchanged (None: derived from the scenario). page_size: tools, resources or prompts a
     page (None: one page); ttl_ms, cache_scope: the modern era's caching hints.
     changed_tools: the tools after the fault ``list-changed``. record_env: the environment variables whose
-    values are recorded. oauth: over HTTP, it requires tokens of an authorization server of its own.
+    values are recorded. oauth: over HTTP, it requires tokens of an authorization server of its own. replay:
+    it answers as recorded.
     """
 
     name: str = "fake"
@@ -85,6 +99,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     record_env: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
     oauth: OAuth | None = None
+    replay: Replay | None = None
 
     def __post_init__(self) -> None:
         if self.era not in ERAS:
@@ -154,6 +169,10 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
             raise ScenarioError(file, "", f"it can't be read ({error.strerror})", "check the path") from error
         except ValueError as error:  # both readers' errors are ValueErrors
             raise ScenarioError(file, "", str(error), "correct the syntax") from error
+        if "cassette" in data:
+            from mcpzip_fakes.replay import loaded  # only a cassette needs it
+
+            data = loaded.scenario_data(data, file)
         data.setdefault("name", os.path.splitext(os.path.basename(file))[0])
         return cls.from_mapping(data, file)
 
@@ -268,6 +287,7 @@ def _keys() -> dict[str, tuple[str, ...]]:
 
     return {
         "": of(Scenario),
+        "replay": of(Replay),
         "tools": of(Tool),
         "changed_tools": of(Tool),
         "result": of(Answer),

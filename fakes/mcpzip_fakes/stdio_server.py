@@ -7,24 +7,27 @@ frames lines and matches answers; every answer passes through `distort`, which a
 import asyncio
 import sys
 from collections.abc import Coroutine
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from msgspec import UNSET
 
+from mcpzip.model.errors import ConfigError
 from mcpzip.wire import Cancelled, Closed, Error, Invalid, Notification, Peer, Result, Role, RpcError
 from mcpzip.wire import Request as Asked
 from mcpzip_fakes import pipes, process
 from mcpzip_fakes.answer import JsonObject
-from mcpzip_fakes.distort import Exit, Pad, Pause, Step, Write, distort
 from mcpzip_fakes.engine import Engine, refuse_if_told
 from mcpzip_fakes.eras import Handshake
-from mcpzip_fakes.errors import ScenarioError
-from mcpzip_fakes.faults import Firing, Plan
+from mcpzip_fakes.faults import Plan
 from mcpzip_fakes.hostile import spoilt
+from mcpzip_fakes.line_writer import LineWriter, Output, ReceivedLines
 from mcpzip_fakes.record import Record, Writer, begun
 from mcpzip_fakes.request import Refused, Request, as_object
 from mcpzip_fakes.scenario import Scenario
+
+if TYPE_CHECKING:
+    from mcpzip.cassettes.cassette import Cassette  # imported only when one is played
 
 USAGE = "usage: python -m mcpzip_fakes.stdio SCENARIO [--era legacy|modern|both] [--record FILE]"
 
@@ -35,22 +38,6 @@ _SESSION = 1
 
 class _Arguments(msgspec.Struct):
     arguments: msgspec.Raw = msgspec.Raw(b"{}")
-
-
-class Output(Protocol):
-    """Where a server writes to."""
-
-    def write(self, data: bytes) -> None:
-        """Send ``data``. Raises BrokenPipeError if the reader has closed."""
-
-    async def drained(self) -> None:
-        """Wait until everything is written, or the reader has closed."""
-
-    async def roomy(self) -> None:
-        """Wait until little is left to write, or the reader has closed."""
-
-    def flush(self) -> None:
-        """Block until everything is written or the reader has closed; before the process exits."""
 
 
 class StdioServer:
@@ -69,18 +56,17 @@ class StdioServer:
         """The ids of running requests that ignore a cancellation."""
         self._asked: dict[int, asyncio.Future[object]] = {}
         self._seen_request = False
-        self._partial = bytearray()
-        self._alone = asyncio.Lock()
-        self._torn = False
-        self._held: list[bytes] = []
         self.done = asyncio.Event()
+        self.exit_code = 0
+        self._lines = LineWriter(output, record, self.done)
+        self._arrived = ReceivedLines(record)
 
     # Bytes in
 
     def received(self, data: bytes) -> None:
         """Bytes from stdin; b"" is its end."""
         events = self._peer.receive(data) if data else self._peer.eof()
-        self._record_lines(data)
+        self._arrived.received(data)
         for event in events:
             match event:
                 case Asked():
@@ -95,23 +81,11 @@ class StdioServer:
                 case Error():
                     self._fail(event.id, event.error)
                 case Invalid():
-                    self._send(self._peer.error(event.id, event.code, event.message))
+                    self._lines.send(self._peer.error(event.id, event.code, event.message))
                 case Closed():
                     self._loop.call_soon(self._closed)  # requests without a delay are still answered
                 case _:
                     pass  # other messages are in the record
-
-    def _record_lines(self, data: bytes) -> None:
-        self._partial += data
-        if data and b"\n" not in data:
-            return
-        *lines, rest = self._partial.split(b"\n")
-        if not data:  # the last line may lack its newline
-            lines, rest = [*lines, rest], bytearray()
-        self._partial = rest
-        for line in lines:
-            if line.strip():
-                self._record.message("in", bytes(line))
 
     def _request(self, asked: Asked) -> None:
         params = _params(asked.params)
@@ -130,11 +104,11 @@ class StdioServer:
             refuse_if_told(firing)
             greeting = self._handshake.admit(asked.method, params)
         except Refused as refusal:
-            self._start(asked.id, self._out(self._refusal(asked.id, refusal), firing))
+            self._start(asked.id, self._lines.send_answer(self._refusal(asked.id, refusal), firing))
             return
         if greeting is not None:
             told = msgspec.json.encode(spoilt(asked.method, greeting, firing))
-            self._start(asked.id, self._out(self._peer.result(asked.id, told), firing))
+            self._start(asked.id, self._lines.send_answer(self._peer.result(asked.id, told), firing))
             return
         request = Request(
             method=asked.method,
@@ -170,7 +144,7 @@ class StdioServer:
             line = self._peer.result(id, await self._engine.answer(request))
         except Refused as refusal:
             line = self._refusal(id, refusal)
-        await self._out(line, request.firing)
+        await self._lines.send_answer(line, request.firing)
         await self._engine.answered(request)
 
     def _refusal(self, id: bytes, refusal: Refused) -> bytes:
@@ -187,62 +161,9 @@ class StdioServer:
 
     # Bytes out
 
-    async def _out(self, line: bytes, firing: Firing) -> None:
-        if not firing.faults:
-            self._send(line)
-            return
-        steps: list[Step] = distort(line, firing)
-        async with self._alone:  # the pieces of a torn reply are not interleaved
-            left = iter(steps)
-            try:
-                for step in left:
-                    match step:
-                        case Write():
-                            self._put(step.data)
-                        case Pause():
-                            self._torn = True
-                            await asyncio.sleep(step.seconds)
-                        case Pad():
-                            self._torn = True
-                            await self._pad(step)
-                        case Exit():
-                            self.output.flush()
-                            process.leave(self._record, "crash", step.code, step.text)
-            finally:
-                self._torn = False
-                pieces = [step.data for step in left if isinstance(step, Write)]
-                for data in pieces + self._held:
-                    self._put(data)
-                self._held.clear()
-
-    async def _pad(self, padding: Pad) -> None:
-        """Writes padding, which is not recorded because it can be larger than the disk."""
-        for piece in padding.pieces():
-            if self.done.is_set():
-                return
-            self._write(piece)
-            await self.output.roomy()
-
-    def _send(self, data: bytes) -> None:
-        if self._torn:
-            self._held.append(data)
-        else:
-            self._put(data)
-
-    def _put(self, data: bytes) -> None:
-        if data:
-            self._record.message("out", data)
-            self._write(data)
-
-    def _write(self, data: bytes) -> None:
-        try:
-            self.output.write(data)
-        except BrokenPipeError:
-            self.done.set()
-
     async def notify(self, method: str, params: JsonObject) -> None:
         """See `Channel`."""
-        self._send(self._peer.notify(method, msgspec.json.encode(params)))
+        self._lines.send(self._peer.notify(method, msgspec.json.encode(params)))
         await self.output.roomy()
 
     async def hang_up(self) -> None:
@@ -253,12 +174,12 @@ class StdioServer:
         id, line = self._peer.request(method, msgspec.json.encode(params))
         answer: asyncio.Future[object] = self._loop.create_future()
         self._asked[id] = answer
-        self._send(line)
+        self._lines.send(line)
         try:
             return await answer
         except asyncio.CancelledError:
             if cancel := self._peer.cancel(id):
-                self._send(cancel)
+                self._lines.send(cancel)
             raise
         finally:
             del self._asked[id]
@@ -288,23 +209,56 @@ def _sent_arguments(asked: Asked) -> bytes:
         return b"{}"
 
 
-async def serve(scenario: Scenario, plan: Plan, record: Writer) -> None:
-    """Serve stdin and stdout until the client closes them."""
+async def serve(
+    scenario: Scenario, plan: Plan, record: Writer, number: int, played: "Cassette | None" = None
+) -> int:
+    """Serve stdin and stdout until the client closes them. number: of this process on its record; played: the
+    scenario's cassette. Returns the exit code."""
     loop = asyncio.get_running_loop()
-    server = StdioServer(scenario, plan, record, pipes.Output(1, loop))
+    output = pipes.Output(1, loop)
+    server = _connected(scenario, plan, record, output, number, played)
     pipes.read(0, loop, server.received)
     await server.done.wait()
-    await server.output.drained()
+    await output.drained()
+    return server.exit_code
+
+
+class Connected(Protocol):
+    """A server with one connection. done: is set at its end; exit_code: that of its process then."""
+
+    done: asyncio.Event
+    exit_code: int
+
+    def received(self, data: bytes) -> None:
+        """Bytes from stdin; b"" is its end."""
+
+
+def _connected(
+    scenario: Scenario, plan: Plan, record: Writer, output: Output, number: int, played: "Cassette | None"
+) -> Connected:
+    def described() -> StdioServer:
+        return StdioServer(scenario, plan, record, output)
+
+    if played is None:
+        return described()
+    from mcpzip_fakes.replay.stdio import StdioPlayer  # only a cassette needs it
+
+    return StdioPlayer(scenario, played, plan, record, output, number, described)
 
 
 def run(scenario: Scenario, record_path: str | None) -> int:
-    """Run the server, from its start faults to its end. Returns the exit code."""
+    """Run the server, from its start faults to its end. Returns the exit code. Raises CassetteError."""
+    played = None
+    if scenario.replay is not None:
+        from mcpzip_fakes.replay.loaded import cassette  # only a cassette needs it
+
+        played = cassette(scenario.replay.cassette)
     number, record = begun(record_path, process.described("stdio", scenario.record_env))
     plan = Plan(scenario.faults, number)
     process.start(plan, record)
-    asyncio.run(serve(scenario, plan, record))
-    record.event("exit", {"reason": "end of input", "code": 0})
-    return 0
+    code = asyncio.run(serve(scenario, plan, record, number, played))
+    record.event("exit", {"reason": "end of input", "code": code})
+    return code
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -318,8 +272,7 @@ def main(argv: list[str] | None = None) -> int:
         scenario = Scenario.load(words[0])
         if era := options.get("--era"):
             scenario = scenario.with_era(era)
-        scenario = scenario.over("stdio")
-    except ScenarioError as error:
+        return run(scenario.over("stdio"), options.get("--record"))
+    except ConfigError as error:
         print(error, file=sys.stderr)
         return 2
-    return run(scenario, options.get("--record"))

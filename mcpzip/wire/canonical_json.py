@@ -27,7 +27,7 @@ class Number(str):
     __slots__ = ()
 
 
-class _Object(list[tuple[str, object]]):
+class Object(list[tuple[str, object]]):
     """The members of an object, in the order of the text."""
 
     __slots__ = ()
@@ -35,7 +35,7 @@ class _Object(list[tuple[str, object]]):
 
 _decode_fast = msgspec.json.Decoder(float_hook=lambda text: msgspec.Raw(text.encode())).decode
 _decode_slow = json.JSONDecoder(
-    object_pairs_hook=_Object, parse_float=Number, parse_int=Number, parse_constant=Number
+    object_pairs_hook=Object, parse_float=Number, parse_int=Number, parse_constant=Number
 ).decode
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
@@ -53,7 +53,7 @@ def canonical(text: bytes) -> bytes:
         except (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError, ValueError):
             pass  # read below, or no JSON
     try:
-        return _written(_decode_slow(text.decode()))
+        return written(_decode_slow(text.decode()))
     except (ValueError, RecursionError):
         return text
 
@@ -69,17 +69,18 @@ def decoded(text: bytes) -> object:
         return text.decode("utf-8", "replace")
 
 
-def _written(value: object) -> bytes:
+def written(value: object) -> bytes:
+    """The canonical form of a value of `decoded`."""
     match value:
         case Number():
             return value.encode()
         case str():
             return quoted(value)
-        case _Object():
+        case Object():
             members = sorted(value, key=lambda member: member[0].encode("utf-16-be", "surrogatepass"))
-            return b"{%b}" % b",".join([b"%b:%b" % (quoted(key), _written(each)) for key, each in members])
+            return b"{%b}" % b",".join([b"%b:%b" % (quoted(key), written(each)) for key, each in members])
         case list():
-            return b"[%b]" % b",".join(map(_written, value))
+            return b"[%b]" % b",".join(map(written, value))
         case _:
             return {True: b"true", False: b"false"}[value] if isinstance(value, bool) else b"null"
 

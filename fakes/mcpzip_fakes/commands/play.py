@@ -1,17 +1,35 @@
-"""``mcpzip-fake SCENARIO``: play a scenario, show one, list them; play Gemini or an embedding server."""
+"""``mcpzip-fake SCENARIO``: play a scenario or a cassette, show a scenario, list them; play Gemini or an
+embedding server.
+"""
 
 import sys
 from pathlib import Path
 
 import click
+import msgspec
 
 from mcpzip.model.errors import McpzipError
 from mcpzip_fakes import endpoint_settings, stdio_server
 from mcpzip_fakes.click_errors import SafeCommand
 from mcpzip_fakes.commands.completion import complete_playable, complete_shipped
 from mcpzip_fakes.faults import KINDS
-from mcpzip_fakes.scenario import ERAS, SHIPPED, Scenario, find, names
+from mcpzip_fakes.scenario import ERAS, SHIPPED, Replay, Scenario, find, names
 from mcpzip_fakes.sdk import check_sdk
+
+
+class _Timing(click.ParamType[float | None]):
+    """``none``, ``recorded`` or a factor; as the factor of the recorded times, None for ``none``."""
+
+    name = "timing"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
+        """As click does."""
+        if value in ("none", "recorded"):
+            return None if value == "none" else 1.0
+        try:
+            return Replay(cassette="", timing=float(value)).timing
+        except ValueError:
+            self.fail(f"{value!r} is not none, recorded or a factor such as 0.5", param, ctx)
 
 
 @click.command("play", cls=SafeCommand)
@@ -26,6 +44,13 @@ from mcpzip_fakes.sdk import check_sdk
 @click.option("--era", type=click.Choice(list(ERAS)), help="Speak only this era of the protocol.")
 @click.option(
     "--record", type=click.Path(dir_okay=False), help="Append every message to this file, as JSON lines."
+)
+@click.option(
+    "--timing",
+    type=_Timing(),
+    metavar="none|recorded|FACTOR",
+    help="A cassette: when answers come. At once, in the recorded order (none, the default); after the"
+    " recorded times; or after those times a factor.",
 )
 @click.option("--stateless", is_flag=True, help="http: keep no sessions.")
 @click.option("--json-response", is_flag=True, help="http: answer with JSON instead of event streams.")
@@ -48,6 +73,7 @@ def play(
     port: int,
     era: str | None,
     record: str | None,
+    timing: float | None,
     stateless: bool,
     json_response: bool,
     settings_file: str | None,
@@ -55,6 +81,9 @@ def play(
     show: str | None,
 ) -> None:
     """Run the MCP server that SCENARIO describes: the name of a shipped one, or a TOML or JSON file.
+
+    A TOML file can also be a cassette: then the server answers as the recorded one did. A request that is not
+    in the cassette fails, and the error names the nearest recorded one and what differs.
 
     SCENARIO can also be "gemini" or "embeddings", which are no MCP servers. Servers over HTTP listen on
     127.0.0.1 and print one line, "listening URL", when they accept connections.
@@ -75,9 +104,17 @@ def play(
                 raise click.UsageError("--port is for http and sse: add --transport http")
             played = Scenario.load(scenario)
             played = (played.with_era(era) if era else played).over(transport)
+            if timing is not None:
+                played = _timed(played, timing)
             sys.exit(_play(played, transport, port, record, stateless, json_response))
     except McpzipError as error:
         raise click.ClickException(str(error)) from error
+
+
+def _timed(played: Scenario, timing: float) -> Scenario:
+    if played.replay is None:
+        raise click.UsageError("--timing is for cassettes, and this is a scenario")
+    return msgspec.structs.replace(played, replay=msgspec.structs.replace(played.replay, timing=timing))
 
 
 def _play(

@@ -1,0 +1,1 @@
+"""Plays cassettes: the recorded sessions of a server, to new clients."""

@@ -1,0 +1,25 @@
+"""Cassettes that were read."""
+
+import os
+from collections.abc import Mapping
+
+from mcpzip.cassettes import files
+from mcpzip.cassettes.cassette import Cassette
+from mcpzip.cassettes.layout import KEYS
+from mcpzip_fakes.answer import JsonObject
+
+_read: dict[str, Cassette] = {}
+"""By path: those that `scenario_data` has read and that `cassette` hasn't returned yet."""
+
+
+def scenario_data(data: Mapping[str, object], file: str) -> JsonObject:
+    """The data of a scenario that plays the cassette in the ``data`` of ``file``. Raises CassetteError."""
+    path = os.path.abspath(file)
+    _read[path] = files.of_data(data, file)
+    scenario = {key: value for key, value in data.items() if key not in KEYS}
+    return {**scenario, "replay": {"cassette": path}}
+
+
+def cassette(path: str) -> Cassette:
+    """The cassette at ``path``. Raises CassetteError."""
+    return _read.pop(path, None) or files.load(path)
