@@ -5,8 +5,9 @@
 
 ``what`` is ``in`` or ``out`` for a message and otherwise the name of an event: start, connected, closed,
 exit, crash, cancelled, held, release, changed, grandchild, http; of a protected server also bearer, auth,
-auth-answer. A message that isn't JSON is under ``text``, with invalid bytes as backslash escapes. Each line
-is one `write` to a file opened for appending, so that several processes can share a record.
+auth-answer; of a cassette also played (the number of an exchange) and unmatched (what the client is told).
+A message that isn't JSON is under ``text``, with invalid bytes as backslash escapes. Each line is one `write`
+to a file opened for appending, so that several processes can share a record.
 
 The rule: every fake imports this at its start, so what only tests need is imported where they need it.
 """

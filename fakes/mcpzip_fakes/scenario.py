@@ -57,11 +57,13 @@ _JSON_KEYS = ("inputSchema", "outputSchema", "annotations", "icons", "_meta", "a
 
 class Replay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A cassette that is played. cassette: the path of its file. timing: the factor of the recorded times;
-    None: everything is sent as soon as its turn comes.
+    None: everything is sent as soon as its turn comes. ignore: paths beside those of the cassette's
+    ``match.ignore``.
     """
 
     cassette: str
     timing: float | None = None
+    ignore: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.timing is not None and not 0 < self.timing <= 1_000:

@@ -252,7 +252,7 @@ def run(scenario: Scenario, record_path: str | None) -> int:
     if scenario.replay is not None:
         from mcpzip_fakes.replay.loaded import cassette  # only a cassette needs it
 
-        played = cassette(scenario.replay.cassette)
+        played = cassette(scenario.replay.cassette, scenario.replay.ignore)
     number, record = begun(record_path, process.described("stdio", scenario.record_env))
     plan = Plan(scenario.faults, number)
     process.start(plan, record)

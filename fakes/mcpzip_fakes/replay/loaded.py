@@ -1,7 +1,9 @@
 """Cassettes that were read."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from mcpzip.cassettes import files
 from mcpzip.cassettes.cassette import Cassette
@@ -20,6 +22,11 @@ def scenario_data(data: Mapping[str, object], file: str) -> JsonObject:
     return {**scenario, "replay": {"cassette": path}}
 
 
-def cassette(path: str) -> Cassette:
-    """The cassette at ``path``. Raises CassetteError."""
-    return _read.pop(path, None) or files.load(path)
+def cassette(path: str, ignore: Sequence[str] = ()) -> Cassette:
+    """The cassette at ``path``. ignore: paths that are added to those of its ``match``. Raises
+    CassetteError."""
+    found = _read.pop(path, None) or files.load(path)
+    if not ignore:
+        return found
+    ignore = (*found.match.ignore, *ignore)
+    return msgspec.structs.replace(found, match=msgspec.structs.replace(found.match, ignore=ignore))

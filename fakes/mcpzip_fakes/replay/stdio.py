@@ -162,6 +162,8 @@ class StdioPlayer:
             self._output.flush()
             process.leave(self._record, "crash", int(crash.number("code")), crash.string("text"))
         run = self._session.receive(message, self._loop.time())
+        if run is not None:
+            self._record.event("played", {"exchange": run.recorded.number})
         if firing.get("error") and run is not None:
             self._session.stop(run, message.raw)  # `_told` makes the error of it
 
@@ -175,6 +177,7 @@ class StdioPlayer:
         for happening in self._session.happenings(self._loop.time()):
             self._perform(happening)
         for text in self._session.unmatched:
+            self._record.event("unmatched", {"text": text})
             sys.stderr.write(f"mcpzip-fake: {harmless(text)}\n")
             sys.stderr.flush()
         self._session.unmatched.clear()
