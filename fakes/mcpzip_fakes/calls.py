@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from mcpzip.wire import LOG_LEVEL_KEY
 from mcpzip_fakes import questions
-from mcpzip_fakes.answer import Answer, JsonObject, Log, fill, json_value
+from mcpzip_fakes.answer import Answer, JsonObject, fill, json_value
 from mcpzip_fakes.definitions import Tool
 from mcpzip_fakes.request import Refused, Request, as_object
 
@@ -44,7 +44,7 @@ async def call(
 
     for log in told.log:
         await asyncio.sleep(log.wait)
-        if _heard(log, request.meta.get(LOG_LEVEL_KEY) if request.modern else level or LEVELS[0]):
+        if heard(log.level, request.meta.get(LOG_LEVEL_KEY) if request.modern else level or LEVELS[0]):
             named: JsonObject = {} if log.logger is None else {"logger": log.logger}
             logged: JsonObject = {"level": log.level, **named, "data": filled(log.data)}
             await request.channel.notify("notifications/message", logged)
@@ -90,11 +90,11 @@ async def _wait(request: Request, told: Answer, filled: Callable[[object], objec
         await asyncio.sleep(told.delay)
 
 
-def _heard(log: Log, least: object) -> bool:
-    """Whether a log is sent to a client with this minimum level; not to one without a level."""
+def heard(level: str, least: object) -> bool:
+    """Whether a log of ``level`` is sent to a client with this minimum level; not to one without a level."""
     if least not in LEVELS:
         return False
-    return log.level not in LEVELS or LEVELS.index(log.level) >= LEVELS.index(str(least))
+    return level not in LEVELS or LEVELS.index(level) >= LEVELS.index(str(least))
 
 
 def text(said: str, *, is_error: bool = False) -> JsonObject:

@@ -94,9 +94,7 @@ class Engine:
     async def answer(self, request: Request) -> bytes:
         """The result, as JSON text. Raises Refused if it is an error. CancelledError ends a call and is
         recorded."""
-        handler = (_MODERN if request.modern else _LEGACY).get(request.method)
-        if handler is None:
-            raise Refused(METHOD_NOT_FOUND, "Method not found", request.method)
+        handler = self.handler(request)
         try:
             if (later := hostile.page(request)) is None:
                 result = await handler(self, hostile.listening(request))
@@ -108,6 +106,13 @@ class Engine:
         if request.modern:
             result = self._stamp(request.method, result)
         return result if isinstance(result, bytes) else msgspec.json.encode(result)
+
+    def handler(self, request: Request) -> Handler:
+        """What answers ``request``. Raises Refused if nothing does."""
+        handler = (_MODERN if request.modern else _LEGACY).get(request.method)
+        if handler is None:
+            raise Refused(METHOD_NOT_FOUND, "Method not found", request.method)
+        return handler
 
     def cancelled(self, request: Request) -> None:
         """Record that ``request`` was cancelled."""

@@ -41,7 +41,7 @@ async def replies(request: Request, asks: Asks, *, state: bool, filled: bool) ->
     """
     if asks is None:
         return {}
-    answers = _brought(request, asks, state) if request.modern else {}
+    answers = brought(request, asks, state) if request.modern else {}
     for turn, questions in enumerate(rounds(asks), 1):
         missing = _able(request, [ask for ask in questions if ask.name not in answers])
         if not missing:
@@ -104,8 +104,8 @@ def _declared(path: tuple[str, ...], capabilities: JsonObject) -> bool:
     return path != ("elicitation",) or not held or "form" in as_object(held)
 
 
-def _brought(request: Request, asks: Asks, state: bool) -> JsonObject:
-    """The answers of this round and, from the ``requestState``, of earlier rounds."""
+def brought(request: Request, asks: Asks, state: bool) -> JsonObject:
+    """The answers of this round and, from the ``requestState``, of earlier rounds. Raises Refused."""
     given = as_object(request.params.get("inputResponses"))
     names = [ask.name for questions in rounds(asks) for ask in questions]
     for name in names:

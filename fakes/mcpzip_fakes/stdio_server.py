@@ -6,7 +6,7 @@ frames lines and matches answers; every answer passes through `distort`, which a
 
 import asyncio
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -43,11 +43,19 @@ class _Arguments(msgspec.Struct):
 class StdioServer:
     """One server with one connection. It is also the `Channel` to its client."""
 
-    def __init__(self, scenario: Scenario, plan: Plan, record: Writer, output: Output) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        plan: Plan,
+        record: Writer,
+        output: Output,
+        make: Callable[..., Engine] = Engine,
+    ) -> None:
+        """make: makes the engine, as `Engine` does."""
         self._loop = asyncio.get_running_loop()
         self._plan, self._record = plan, record
         whole = Record(record.path) if record.path else None
-        self._engine = Engine(scenario, record.event, whole, releases=whole)
+        self._engine = make(scenario, record.event, whole, releases=whole)
         self._handshake = Handshake(self._engine)
         self._peer = Peer(role=Role.SERVER)
         self.output = output
@@ -236,14 +244,17 @@ class Connected(Protocol):
 def _connected(
     scenario: Scenario, plan: Plan, record: Writer, output: Output, number: int, played: "Cassette | None"
 ) -> Connected:
-    def described() -> StdioServer:
-        return StdioServer(scenario, plan, record, output)
-
     if played is None:
-        return described()
+        return StdioServer(scenario, plan, record, output)
     from mcpzip_fakes.replay.stdio import StdioPlayer  # only a cassette needs it
 
-    return StdioPlayer(scenario, played, plan, record, output, number, described)
+    def describing() -> StdioServer:
+        from mcpzip_fakes.replay.engine import engine_maker, with_recorded_lists
+
+        described = with_recorded_lists(scenario, played)
+        return StdioServer(described, plan, record, output, engine_maker(played, number))
+
+    return StdioPlayer(scenario, played, plan, record, output, number, describing)
 
 
 def run(scenario: Scenario, record_path: str | None) -> int:

@@ -108,8 +108,12 @@ class Session:
     def receive(self, message: Message, now: float) -> Run | None:
         """The client sent ``message``. Returns what it started; None if it started nothing."""
         if message.kind == "response":
-            self._answer(message, now)
-            return None
+            if message.id_key in self._questions:
+                self._answer(message, now)
+                return None
+            unasked = (each for each in self._own if each.message.kind == "response" and self._awaited(each))
+            chosen = next((each for each in unasked if each.message.id_key == message.id_key), None)
+            return None if chosen is None else self._start(chosen, None, now)
         if message.method == CANCELLED and message.kind == "notification":
             self._cancel(message, now)
             return None
@@ -235,8 +239,8 @@ class Session:
                 run.rebase(real, then - run.recorded.exchange.at)
 
     def _answer(self, message: Message, now: float) -> None:
-        run, asked_at = self._questions.pop(message.id_key, (None, 0))
-        if run is None or run.over:
+        run, asked_at = self._questions.pop(message.id_key)
+        if run.over:
             return
         found = run.answered(asked_at, message, now)
         if found is None:
@@ -248,9 +252,9 @@ class Session:
             self._unordered.add(turned.number)
             self._detach(run)
             return
-        asked = _described(read(run.events[asked_at].data))
-        about = f"{_described(run.message)}: the client answered {asked} otherwise than in"
-        text = f"{about} {_place(run.recorded)} of {self._source}\n{told(found)}"
+        asked = described(read(run.events[asked_at].data))
+        about = f"{described(run.message)}: the client answered {asked} otherwise than in"
+        text = f"{about} {place(run.recorded)} of {self._source}\n{told(found)}"
         self.unmatched.append(text)
         self.stop(run, error_line(run.message.id, INVALID_PARAMS, text))
 
@@ -277,7 +281,7 @@ class Session:
         self._out.append(Happening(event=_REPLY, data=error_line(message.id, code, text), message=message))
 
     def _unmatched(self, message: Message) -> tuple[int, str]:
-        what = _described(message)
+        what = described(message)
         if not self._matcher.of_method(message):
             return METHOD_NOT_FOUND, f"{what}: {self._source} has no request of this method"
         if self._matcher.found(message):
@@ -287,7 +291,7 @@ class Session:
             )
         near = self._matcher.nearest(message)
         assert near is not None
-        text = f"{what} is not in {self._source}. The nearest is {_place(near[0])}, which differs in\n"
+        text = f"{what} is not in {self._source}. The nearest is {place(near[0])}, which differs in\n"
         return INVALID_PARAMS, text + told(near[1])
 
     # The order
@@ -449,14 +453,16 @@ def _cancelled(message: Message) -> bytes:
     return b"" if id is None else id_key(written(id))
 
 
-def _described(message: Message) -> str:
+def described(message: Message) -> str:
+    """A request, as messages name it: its method, and the tool, prompt or resource."""
     value = decoded(message.params or b"{}")
     named = dict(value) if isinstance(value, Object) else {}
     name = named.get("name", named.get("uri"))
     return shortened(message.method) + (f" {quoted(name, 80)}" if isinstance(name, str) else "")
 
 
-def _place(recorded: Recorded) -> str:
+def place(recorded: Recorded) -> str:
+    """Where an exchange is in the cassette, as messages name it."""
     return f"exchange {recorded.number} (session {recorded.exchange.session})"
 
 

@@ -28,6 +28,7 @@ from mcpzip_fakes.record import Writer
 from mcpzip_fakes.replay.eras import RecordedEras
 from mcpzip_fakes.replay.matching import Matcher, recorded
 from mcpzip_fakes.replay.messages import Message, read
+from mcpzip_fakes.replay.report import report
 from mcpzip_fakes.replay.session import Happening, Session
 from mcpzip_fakes.request import Refused, as_object
 from mcpzip_fakes.scenario import Scenario
@@ -178,8 +179,7 @@ class StdioPlayer:
             self._perform(happening)
         for text in self._session.unmatched:
             self._record.event("unmatched", {"text": text})
-            sys.stderr.write(f"mcpzip-fake: {harmless(text)}\n")
-            sys.stderr.flush()
+            report(text)
         self._session.unmatched.clear()
         if (wakes := self._session.wakes) is not None:
             self._timer = self._loop.call_at(wakes, self._go_on)
