@@ -82,7 +82,15 @@ class HttpFake:
         if authority or scenario.oauth:
             self.protection = Protection(scenario.name, scenario.oauth, record, authority)
         releases = Record(record.path) if record.path else None
-        self._engine = Engine(scenario, record.event, releases=releases)
+        player = None
+        if scenario.replay is None:
+            self._engine = Engine(scenario, record.event, releases=releases)
+        else:
+            from mcpzip_fakes.replay.over_http import Player  # only a cassette needs it
+
+            player = Player(scenario, transport, run)
+            scenario = player.scenario
+            self._engine = player.make(scenario, record.event, releases=releases)
         self._after: set[asyncio.Task[None]] = set()
         server: Server[object] = Server(
             scenario.name, version=scenario.version, get_tool_input_schema=self._engine.input_schema
@@ -105,7 +113,16 @@ class HttpFake:
         else:
             inner = _sse_app(server, dual=bool(scenario.modern_versions))
         guard = self.protection.guard if self.protection else None
-        self._gate = Gate(inner, scenario, Plan(scenario.faults, run), record, transport, guard)
+        self._gate = Gate(
+            player.around(inner) if player else inner,
+            scenario,
+            Plan(scenario.faults, run),
+            record,
+            transport,
+            guard,
+        )
+        if player is not None:
+            player.doom(self._gate.doomed)
         self.app: ASGIApp = self.protection.around(self._gate) if self.protection else self._gate
 
     async def _meet(self, ctx: ServerRequestContext[object], call_next: CallNext) -> HandlerResult:

@@ -33,6 +33,11 @@ class RecordedEras:
         )
         self._has_discover = any(each.message.method == "server/discover" for each in modern)
 
+    @property
+    def any(self) -> bool:
+        """Whether recorded messages can answer any client."""
+        return self.usable and ((self._legacy and self._has_legacy) or (self._modern and self._has_modern))
+
     def has(self, request: Message) -> bool:
         """Whether recorded messages can answer a client that opens its session with ``request``."""
         if not self.usable:

@@ -29,6 +29,7 @@ from mcpzip_fakes.replay.run import SENT, Run
 
 PATIENCE = 1.0
 """Seconds to wait for a message that the recorded client sent, while an answer is ready."""
+LAST_EVENT_ID = "last-event-id"
 _MILLION = 1_000_000
 
 
@@ -110,9 +111,8 @@ class Session:
         if message.kind == "response":
             if message.id_key in self._questions:
                 self._answer(message, now)
-                return None
-            unasked = (each for each in self._own if each.message.kind == "response" and self._awaited(each))
-            chosen = next((each for each in unasked if each.message.id_key == message.id_key), None)
+            sent = (each for each in self._own if each.message.kind == "response" and self._awaited(each))
+            chosen = next((each for each in sent if each.message.id_key == message.id_key), None)
             return None if chosen is None else self._start(chosen, None, now)
         if message.method == CANCELLED and message.kind == "notification":
             self._cancel(message, now)
@@ -125,6 +125,15 @@ class Session:
             return None if chosen is None else self._start(chosen, message, now)
         if message.kind == "request":
             self._refuse(message)
+        return None
+
+    def request(self, verb: str, last_event: str, now: float) -> Run | None:
+        """The client sent an HTTP request without a body. last_event: its ``Last-Event-ID``. Returns what it
+        started; None if all recorded ones were played."""
+        found = [each for each in self._own if each.exchange.verb == verb and self._awaited(each)]
+        same = [each for each in found if each.exchange.headers.get(LAST_EVENT_ID, "") == last_event]
+        for chosen in (*same, *found):
+            return self._start(chosen, None, now)
         return None
 
     def close(self, now: float) -> None:

@@ -11,26 +11,19 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn, Protocol
 
-import msgspec
-from msgspec import UNSET
-
 from mcpzip.cassettes.cassette import Cassette
 from mcpzip.model import limits
 from mcpzip.model.sanitize import lines as harmless
-from mcpzip.wire import LineFramer, NotAnObject, split_object, with_members
+from mcpzip.wire import LineFramer
 from mcpzip_fakes import process
-from mcpzip_fakes.answer import JsonObject
-from mcpzip_fakes.engine import refuse_if_told
 from mcpzip_fakes.faults import NOTHING, Firing, Plan
-from mcpzip_fakes.hostile import spoilt
 from mcpzip_fakes.line_writer import LineWriter, Output, ReceivedLines
 from mcpzip_fakes.record import Writer
-from mcpzip_fakes.replay.eras import RecordedEras
-from mcpzip_fakes.replay.matching import Matcher, recorded
+from mcpzip_fakes.replay.faulty_answers import changed, params_of
 from mcpzip_fakes.replay.messages import Message, read
+from mcpzip_fakes.replay.played import Played
 from mcpzip_fakes.replay.report import report
-from mcpzip_fakes.replay.session import Happening, Session
-from mcpzip_fakes.request import Refused, as_object
+from mcpzip_fakes.replay.session import Happening
 from mcpzip_fakes.scenario import Scenario
 
 
@@ -63,17 +56,9 @@ class StdioPlayer:
         self._server: Server | None = None
         self.exit_code = 0
         self.done = asyncio.Event()
-        exchanges = recorded(cassette.exchanges)
-        self._eras = RecordedEras(scenario, cassette, exchanges, "stdio")
-        self._session = Session(
-            os.path.basename(scenario.replay.cassette) if scenario.replay else cassette.name,
-            exchanges if self._eras.usable else [],
-            Matcher(exchanges, cassette.match),
-            number=_session_number(cassette, number),
-            repeat=cassette.match.repeat,
-            timing=scenario.replay.timing if scenario.replay else None,
-            now=self._loop.time(),
-        )
+        played = Played(scenario, cassette, "stdio")
+        self._eras = played.eras
+        self._session = played.session(number, self._loop.time())
         self._pending: bytearray | None = bytearray()
         """What came before the first request; None after that."""
         self._framer = LineFramer()
@@ -152,7 +137,7 @@ class StdioPlayer:
             self._go_on()
 
     def _request(self, message: Message) -> None:
-        firing = self._plan.meet(message.method, _params(message))
+        firing = self._plan.meet(message.method, params_of(message))
         first, self._seen_request = not self._seen_request, True
         self._firing[message.id_key] = firing
         strict = firing.get("strict-handshake")
@@ -166,7 +151,7 @@ class StdioPlayer:
         if run is not None:
             self._record.event("played", {"exchange": run.recorded.number})
         if firing.get("error") and run is not None:
-            self._session.stop(run, message.raw)  # `_told` makes the error of it
+            self._session.stop(run, message.raw)  # `changed` makes the error of it
 
     # Bytes out
 
@@ -199,7 +184,7 @@ class StdioPlayer:
             if event.kind != "reply" or message is None:
                 self._lines.send(happening.data + b"\n")
             else:
-                line = _told(happening.data, message, firing)
+                line = changed(happening.data, message, firing)
                 self._keep(self._loop.create_task(self._lines.send_answer(line + b"\n", firing)))
 
     def _keep(self, task: asyncio.Task[None]) -> None:
@@ -233,38 +218,6 @@ def leave(record: Writer, reason: str, code: int) -> NoReturn:
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
         os.kill(os.getpid(), -code)
     process.leave(record, reason, code)
-
-
-def _session_number(cassette: Cassette, run: int) -> int:
-    """The recorded session that the ``run``-th process plays; the last one if there are fewer."""
-    numbers = sorted({each.session for each in cassette.exchanges}) or [1]
-    return numbers[min(run, len(numbers)) - 1]
-
-
-def _params(message: Message) -> JsonObject:
-    try:
-        return as_object(msgspec.json.decode(message.params or b"{}"))
-    except msgspec.DecodeError:
-        return {}
-
-
-def _told(line: bytes, message: Message, firing: Firing) -> bytes:
-    """A recorded answer as the faults of stage ``answer`` change it."""
-    try:
-        refuse_if_told(firing)
-        fields = split_object(line)
-        if (result := fields.get("result")) is None:
-            return line
-        told = spoilt(message.method, result, firing)
-        text = told if isinstance(told, bytes) else msgspec.json.encode(told)
-        return line if text == result else with_members(line, {"result": text})
-    except Refused as refusal:
-        error: dict[str, object] = {"code": refusal.code, "message": refusal.message}
-        if refusal.data is not UNSET:
-            error["data"] = refusal.data
-        return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (message.id, msgspec.json.encode(error))
-    except NotAnObject:
-        return line
 
 
 def _write_error(line: bytes) -> None:
