@@ -114,7 +114,7 @@ class HttpFake:
             inner = _sse_app(server, dual=bool(scenario.modern_versions))
         guard = self.protection.guard if self.protection else None
         self._gate = Gate(
-            player.around(inner) if player else inner,
+            player.around(inner, record.event) if player else inner,
             scenario,
             Plan(scenario.faults, run),
             record,

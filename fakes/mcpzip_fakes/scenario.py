@@ -57,15 +57,18 @@ _JSON_KEYS = ("inputSchema", "outputSchema", "annotations", "icons", "_meta", "a
 
 class Replay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A cassette that is played. cassette: the path of its file. timing: the factor of the recorded times;
-    None: everything is sent as soon as its turn comes. ignore: paths beside those of the cassette's
-    ``match.ignore``.
+    None: everything is sent as soon as its turn comes. patience: seconds that something waits for a message
+    that the recorded client sent before it. ignore: paths beside those of the cassette's ``match.ignore``.
     """
 
     cassette: str
     timing: float | None = None
+    patience: float = 1.0
     ignore: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if not 0 <= self.patience <= 3_600:
+            raise ValueError(f"patience is {self.patience:g}; write seconds, 0 to 3600")
         if self.timing is not None and not 0 < self.timing <= 1_000:
             raise ValueError(f"timing is {self.timing:g}; write a factor between 0 and 1000")
 

@@ -196,6 +196,7 @@ class ReplayEngine(Engine):
             text = f"{described(message)}: all recorded answers of {self._source} were given"
             raise self._refused(INVALID_PARAMS, f"{text}, and match.repeat is false")
         used.add(chosen.number)
+        self.note("played", {"exchange": chosen.number})
         self._last[key] = self._told[chosen.number]
         return self._told[chosen.number]
 
@@ -218,6 +219,7 @@ class ReplayEngine(Engine):
         return self._refused(INVALID_PARAMS, f"{text} differs in\n{told(near[1])}")
 
     def _refused(self, code: int, text: str) -> Refused:
+        self.note("unmatched", {"text": text})
         report(text)
         return Refused(code, text)
 

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcpzip.cassettes.cassette import MASK, Cassette, Response
 from mcpzip_fakes.asgi import FIRING, TRANSPORT
+from mcpzip_fakes.engine import Note
 from mcpzip_fakes.faults import NOTHING, Fault, Firing
 from mcpzip_fakes.replay.faulty_answers import changed
 from mcpzip_fakes.replay.messages import Message as Recorded
@@ -48,9 +49,9 @@ class HttpPlayer:
     doomed: by request id, the fault that breaks the reply (`asgi.Gate`).
     """
 
-    def __init__(self, scenario: Scenario, cassette: Cassette, other: ASGIApp, run: int) -> None:
-        """run: the number of this process on its record, from 1."""
-        self._other = other
+    def __init__(self, scenario: Scenario, cassette: Cassette, other: ASGIApp, run: int, note: Note) -> None:
+        """run: the number of this process on its record, from 1. note: records an event."""
+        self._other, self._note = other, note
         self._played = Played(scenario, cassette, "http")
         self._origin = cassette.url
         self._run = run - 1
@@ -104,7 +105,8 @@ class HttpPlayer:
 
     def _begin(self) -> HttpSession:
         self._run += 1
-        return HttpSession(self._played.session(self._run, asyncio.get_running_loop().time()))
+        now = asyncio.get_running_loop().time()
+        return HttpSession(self._played.session(self._run, now), self._note)
 
     def opened(self, session: HttpSession, response: Response) -> str:
         """The session's id in the response to `initialize`; "" if it has none."""
@@ -209,10 +211,18 @@ class _Exchange:
         if any(event.kind in _LAST for event in run.events):
             while (happening := await self._next()) is not None and happening.event.kind not in _LAST:
                 pass
-            if happening is None or happening.event.kind == "end":
+            if happening is None:
+                return
+            if happening.event.kind == "end":
+                await self._half(response.status, headers, happening.data)
                 return
             body = happening.data if message is None else changed(happening.data, message, firing)
         await respond(self._send, response.status, body, headers)
+
+    async def _half(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
+        """Send the part of a body that came before its connection broke; the HTTP server breaks it too."""
+        await self._send({"type": "http.response.start", "status": status, "headers": raw(headers)})
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     def _headers(self, response: Response, message: Recorded | None) -> dict[str, str]:
         headers = {name: value for name, value in response.headers.items() if name not in _OURS}

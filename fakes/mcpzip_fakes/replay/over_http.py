@@ -2,6 +2,7 @@
 
 from starlette.types import ASGIApp
 
+from mcpzip_fakes.engine import Note
 from mcpzip_fakes.faults import Fault
 from mcpzip_fakes.replay.engine import engine_maker, with_recorded_lists
 from mcpzip_fakes.replay.http import HttpPlayer
@@ -16,16 +17,16 @@ class Player:
     def __init__(self, scenario: Scenario, transport: str, run: int) -> None:
         """run: the number of this process on its record. Raises CassetteError."""
         assert scenario.replay is not None
-        self._cassette = cassette(scenario.replay.cassette)
+        self._cassette = cassette(scenario.replay.cassette, scenario.replay.ignore)
         self._transport, self._run = transport, run
         self.scenario = with_recorded_lists(scenario, self._cassette)
         self.make = engine_maker(self._cassette, run)
         self._app: HttpPlayer | SsePlayer | None = None
 
-    def around(self, other: ASGIApp) -> ASGIApp:
-        """The application that plays; ``other`` has the engine."""
+    def around(self, other: ASGIApp, note: Note) -> ASGIApp:
+        """The application that plays; ``other`` has the engine. note: records an event."""
         kind = SsePlayer if self._transport == "sse" else HttpPlayer
-        self._app = kind(self.scenario, self._cassette, other, self._run)
+        self._app = kind(self.scenario, self._cassette, other, self._run, note)
         return self._app
 
     def doom(self, doomed: dict[object, Fault]) -> None:

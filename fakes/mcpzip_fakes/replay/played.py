@@ -7,7 +7,7 @@ from mcpzip.cassettes.cassette import Cassette
 from mcpzip_fakes.replay.eras import RecordedEras
 from mcpzip_fakes.replay.matching import Matcher, Recorded, recorded
 from mcpzip_fakes.replay.session import Session
-from mcpzip_fakes.scenario import Scenario
+from mcpzip_fakes.scenario import Replay, Scenario
 
 
 class Played:
@@ -21,9 +21,8 @@ class Played:
         self.numbers = sorted({each.session for each in cassette.exchanges}) or [1]
         self._matcher = Matcher(self.exchanges, cassette.match)
         self._repeat = cassette.match.repeat
-        replay = scenario.replay
-        self._source = os.path.basename(replay.cassette) if replay else cassette.name
-        self._timing = replay.timing if replay else None
+        replay = self._replay = scenario.replay or Replay(cassette=cassette.name)
+        self._source = os.path.basename(replay.cassette)
 
     def session(self, run: int, now: float) -> Session:
         """The session of the ``run``-th client, from 1: it prefers the recorded session of this place, or
@@ -34,6 +33,7 @@ class Played:
             self._matcher,
             number=self.numbers[min(run, len(self.numbers)) - 1],
             repeat=self._repeat,
-            timing=self._timing,
+            timing=self._replay.timing,
+            patience=self._replay.patience,
             now=now,
         )

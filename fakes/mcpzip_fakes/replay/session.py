@@ -7,9 +7,9 @@ The rules:
 2. The events of the session that is played come in the order of the recording: one comes as soon as all that
    was recorded before it has happened. So a client that sends its next request before the answer to the last
    one hears what it heard then.
-3. A message of the client that was recorded earlier than one that came, or that doesn't come in `PATIENCE`
-   while something waits for it, isn't waited for any more. So a client that does less, or one thing after the
-   other, never waits for ever.
+3. A message of the client that was recorded earlier than one that came, or that doesn't come within
+   ``patience`` seconds while something waits for it, isn't waited for any more. So a client that does less,
+   or one thing after the other, never waits for ever.
 4. What followed an answer of the client waits for that answer, as long as it takes. Exchanges of other
    sessions, or that are played again, have only the order of their own events.
 """
@@ -27,8 +27,6 @@ from mcpzip_fakes.replay.matching import Matcher, Recorded
 from mcpzip_fakes.replay.messages import CANCELLED, Ids, Message, id_key, read
 from mcpzip_fakes.replay.run import SENT, Run
 
-PATIENCE = 1.0
-"""Seconds to wait for a message that the recorded client sent, while an answer is ready."""
 LAST_EVENT_ID = "last-event-id"
 _MILLION = 1_000_000
 
@@ -67,7 +65,7 @@ class Session:
         repeat: bool,
         timing: float | None,
         now: float,
-        patience: float = PATIENCE,
+        patience: float,
     ) -> None:
         """source: the cassette, as messages name it. exchanges: of all sessions, in their order."""
         self._source, self._exchanges, self._matcher = source, exchanges, matcher

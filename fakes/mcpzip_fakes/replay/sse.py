@@ -13,13 +13,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcpzip.cassettes.cassette import Cassette, Response
 from mcpzip_fakes.asgi import FIRING
+from mcpzip_fakes.engine import Note
 from mcpzip_fakes.faults import NOTHING, Fault, Firing
 from mcpzip_fakes.replay.faulty_answers import changed
 from mcpzip_fakes.replay.http import Again, gone, raw, respond, whole_body
 from mcpzip_fakes.replay.messages import read
 from mcpzip_fakes.replay.played import Played
 from mcpzip_fakes.replay.run import Run
-from mcpzip_fakes.replay.session import Happening
+from mcpzip_fakes.replay.session import Happening, Session
 from mcpzip_fakes.replay.streams import HttpSession, event_text
 from mcpzip_fakes.scenario import Scenario
 
@@ -31,9 +32,9 @@ _ACCEPTED = Response(status=202)
 class SsePlayer:
     """The ASGI application around ``other``. doomed: see `http.HttpPlayer`."""
 
-    def __init__(self, scenario: Scenario, cassette: Cassette, other: ASGIApp, run: int) -> None:
-        """run: the number of this process on its record, from 1."""
-        self._other = other
+    def __init__(self, scenario: Scenario, cassette: Cassette, other: ASGIApp, run: int, note: Note) -> None:
+        """run: the number of this process on its record, from 1. note: records an event."""
+        self._other, self._note = other, note
         self._played = Played(scenario, cassette, "sse")
         self._run = run - 1
         self._streams: dict[str, _Stream] = {}
@@ -57,7 +58,8 @@ class SsePlayer:
         self._run += 1
         key = secrets.token_hex(16)
         now = asyncio.get_running_loop().time()
-        stream = self._streams[key] = _Stream(self._played, self._run, now, f"{_MESSAGES}?session_id={key}")
+        session = self._played.session(self._run, now)
+        stream = self._streams[key] = _Stream(session, self._note, f"{_MESSAGES}?session_id={key}")
         headers = {"content-type": "text/event-stream", "cache-control": "no-store"}
         leaving = asyncio.ensure_future(gone(receive))
         try:
@@ -95,12 +97,12 @@ class SsePlayer:
 class _Stream:
     """The event stream of one client. queue: the text of its events; b"" at its end, None if it breaks."""
 
-    def __init__(self, played: Played, run: int, now: float, endpoint: str) -> None:
+    def __init__(self, session: Session, note: Note, endpoint: str) -> None:
         self.queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.firing: dict[bytes, Firing] = {}
         self._endpoint = endpoint.encode()
         self.queue.put_nowait(b"event: endpoint\r\ndata: %b\r\n\r\n" % self._endpoint)
-        self.session = HttpSession(played.session(run, now), rest=self._happens)
+        self.session = HttpSession(session, note, rest=self._happens)
         self.session.request("GET", "", self._happens)
 
     def _happens(self, happening: Happening) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from mcpzip.cassettes.cassette import Event
+from mcpzip_fakes.engine import Note
 from mcpzip_fakes.replay.messages import Message
 from mcpzip_fakes.replay.report import report
 from mcpzip_fakes.replay.run import Run
@@ -15,8 +16,10 @@ Receiver = Callable[[Happening], None]
 class HttpSession:
     """A client's session. id: the value of its header ``Mcp-Session-Id``, or "" without one."""
 
-    def __init__(self, session: Session, id: str = "", rest: Receiver | None = None) -> None:
+    def __init__(self, session: Session, note: Note, id: str = "", rest: Receiver | None = None) -> None:
+        """note: records an event."""
         self.id = id
+        self._note = note
         self.rest = rest
         """Gets what no other response waits for."""
         self.opened = False
@@ -36,6 +39,7 @@ class HttpSession:
     def receive(self, message: Message, receiver: Receiver | None) -> Run | None:
         """The client sent ``message``; ``receiver`` gets what comes because of it. See `Session.receive`."""
         run = self._session.receive(message, self._loop.time())
+        self._played(run)
         if receiver is not None:
             self._receivers[id(message)] = receiver
             if run is not None:
@@ -46,10 +50,15 @@ class HttpSession:
     def request(self, verb: str, last_event: str, receiver: Receiver) -> Run | None:
         """The client sent a request without a body. See `Session.request`."""
         run = self._session.request(verb, last_event, self._loop.time())
+        self._played(run)
         if run is not None:
             self._receivers[id(run)] = receiver
             self.go_on()
         return run
+
+    def _played(self, run: Run | None) -> None:
+        if run is not None:
+            self._note("played", {"exchange": run.recorded.number})
 
     def stop(self, run: Run) -> None:
         """Nothing more of ``run`` is sent."""
@@ -71,6 +80,7 @@ class HttpSession:
             if receiver is not None:
                 receiver(happening)
         for text in self._session.unmatched:
+            self._note("unmatched", {"text": text})
             report(text)
         self._session.unmatched.clear()
         if (wakes := self._session.wakes) is not None:

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcpzip_fakes.replay.matching import Matcher, recorded
 from mcpzip_fakes.replay.messages import read
-from mcpzip_fakes.replay.session import PATIENCE, Session
+from mcpzip_fakes.replay.session import Session
 
 from mcpzip.cassettes.cassette import CLOSE, Cassette, Event, Exchange, Match
+
+PATIENCE = 1.0
 
 
 def line(**members: object) -> bytes:
@@ -59,6 +61,7 @@ class Player:
             repeat=cassette.match.repeat,
             timing=timing,
             now=self.now,
+            patience=PATIENCE,
         )
         self.heard: list[bytes] = []
         self.listen()
