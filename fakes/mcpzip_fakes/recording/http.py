@@ -66,6 +66,8 @@ class Recorder:
         self._observer = HttpObserver(writer.add, tape.masker, writer.session, writer.add_session)
         self._sse = SseRecorder(tape, url) if sse else None
         self._last = 0
+        self._led_to: set[str] = set()
+        """The paths to which the server redirected requests that are recorded."""
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """See ASGI 3.0."""
@@ -111,6 +113,8 @@ class Recorder:
             start = [
                 (name, self._location(value) if name == "location" else value) for name, value in headers
             ]
+            if isinstance(tap, HttpTap) and response.is_redirect:
+                self._led_to |= {urlsplit(value).path for name, value in start if name == "location"}
             await send(
                 {"type": "http.response.start", "status": response.status_code, "headers": _raw(start)}
             )
@@ -129,7 +133,7 @@ class Recorder:
         headers = _decoded(scope["headers"])
         if self._sse is not None:
             return self._sse.tap(verb, path == self.path, str(request.url), headers, body)
-        if path != self.path or verb not in ("GET", "POST", "DELETE"):
+        if path not in {self.path, *self._led_to} or verb not in ("GET", "POST", "DELETE"):
             return Tap()
         return HttpTap(self._tape, self._observer, key, verb, headers, body)
 
