@@ -35,7 +35,7 @@ FLOORS = (
 """From the ground up. A folder imports from the floors below it, and never from its neighbour."""
 
 GUESTS = {
-    "mcpzip_fakes": {"mcpzip_fakes", "mcpzip.cassettes", "mcpzip.wire", "mcpzip.model"},
+    "mcpzip_fakes": {"mcpzip_fakes", "mcpzip.cassettes", "mcpzip.config", "mcpzip.wire", "mcpzip.model"},
     "mcpzip_conformance": {
         "mcpzip_conformance",
         "mcpzip_fakes",

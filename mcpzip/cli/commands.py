@@ -37,6 +37,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "For agents": {
         "serve": "Serve an agent: the command for its MCP settings.",
+        "record": "Serve, and record every server as a cassette.",
         "daemon": "Start, stop or see the process that serves all agents.",
         "stop": "End the processes of servers.",
         "restart": "End the processes of servers, and start them again.",

@@ -6,7 +6,7 @@ are sent back to the server that set them, up to a limit.
 
 import base64
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -48,8 +48,12 @@ class Client:
         """
         self.url = httpx.URL(url)
         self._auth = auth
-        self._connections = Connections(url, environment)
+        self._connections: httpx.AsyncBaseTransport = Connections(url, environment)
         self._cookies = httpx.Cookies()
+
+    def pass_through(self, around: Callable[[httpx.AsyncBaseTransport], httpx.AsyncBaseTransport]) -> None:
+        """Sends further requests through what ``around`` puts around the connections."""
+        self._connections = around(self._connections)
 
     async def send(
         self,

@@ -92,6 +92,11 @@ class Secrets:
                 del self._passing[oldest], self._secrets[oldest]
             self._encodings = None
 
+    def kept(self) -> tuple[str, ...]:
+        """All secrets."""
+        with self._lock:
+            return tuple(self._secrets)
+
     def _all_encodings(self) -> tuple[str, ...]:
         with self._lock:
             for secret, found in self._secrets.items():
@@ -127,6 +132,11 @@ def register(value: str, *, passing: bool = False) -> None:
 def redact(text: str) -> str:
     """``text`` without the secrets of this process (`Secrets.conceal`)."""
     return _REGISTER.conceal(text)
+
+
+def registered() -> tuple[str, ...]:
+    """The secrets of this process that were registered until now."""
+    return _REGISTER.kept()
 
 
 def redact_json(value: object) -> object:

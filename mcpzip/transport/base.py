@@ -5,7 +5,7 @@ decides what is sent. Parameters and results are JSON text on both sides of the 
 byte.
 """
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +17,8 @@ from mcpzip.wire import (
 
 if TYPE_CHECKING:
     import httpx
+
+    from mcpzip.config import ServerConfig
 
 ProgressSink = Callable[[bytes], None]
 """Receives the params (JSON text) of each `notifications/progress` for one request, in order of arrival."""
@@ -181,3 +183,48 @@ class Channel(Protocol):
         """What the upstream wrote outside the protocol that may say why it fails, as clauses that continue a
         sentence; "" if it wrote nothing.
         """
+
+
+class ProcessTap(Protocol):
+    """Records one process; it gets all bytes as they are, in pieces of any size."""
+
+    def client(self, data: bytes) -> None:
+        """What it is sent."""
+
+    def client_closed(self) -> None:
+        """Its input was closed."""
+
+    def server(self, data: bytes) -> None:
+        """What it writes to stdout."""
+
+    def stderr(self, data: bytes) -> None:
+        """What it writes to stderr."""
+
+    def ended(self, code: int | None) -> None:
+        """It has ended."""
+
+
+class Recorder(Protocol):
+    """Records the conversations with all servers (`mcpzip record`)."""
+
+    def process(self, server: "ServerConfig", argv: Sequence[str]) -> ProcessTap:
+        """What records a process that was started."""
+
+    def requests(
+        self, server: "ServerConfig", connections: "httpx.AsyncBaseTransport"
+    ) -> "httpx.AsyncBaseTransport":
+        """``connections``, with what passes recorded."""
+
+
+_recorder: Recorder | None = None
+
+
+def record_with(recorder: Recorder | None) -> None:
+    """From now on, the conversations of new connections are recorded; None: not recorded."""
+    global _recorder
+    _recorder = recorder
+
+
+def recorder() -> Recorder | None:
+    """What records new connections; None, which is usual, if they are not recorded."""
+    return _recorder

@@ -31,7 +31,7 @@ from mcpzip.system.tasks import root_cause
 from mcpzip.transport.base import NOBODY, BoundClient, Channel, ChannelClosedError, Origin, ProgressSink
 from mcpzip.transport.deadlines import Deadlines
 from mcpzip.transport.handshake import ServerInfo, StartAgainError, shake_hands
-from mcpzip.transport.opening import opened
+from mcpzip.transport.opening import opened, process_tap
 from mcpzip.transport.requesters import Requesters
 from mcpzip.transport.stdio import open_stdio
 from mcpzip.transport.subscription import ACKNOWLEDGED, LIST_CHANGED, UPDATED, SubscriptionStream
@@ -374,8 +374,9 @@ class Connection:
         server, incoming = self.server, _IncomingHandler(self)
         if server.transport != "stdio":
             return await opened(server, self._sign_ins, incoming, self._env)
+        argv = [server.command or "", *server.args]
         return open_stdio(
-            [server.command or "", *server.args],
+            argv,
             server_environment(self._env, server.env, server.inherit_env, server.withheld_env),
             self._working_folder(),
             incoming,
@@ -383,6 +384,7 @@ class Connection:
             grace=lambda: self.grace,
             started=self._process_started,
             output=partial(note_output, server.name),
+            tap=process_tap(server, argv),
         )
 
     def _working_folder(self) -> str | None:

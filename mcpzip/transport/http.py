@@ -12,7 +12,7 @@ from mcpzip.model.limits import MESSAGE
 from mcpzip.model.quoting import quoted
 from mcpzip.system.backoff import Backoff
 from mcpzip.transport.base import ChannelClosedError, Incoming, Signing
-from mcpzip.transport.http_channel import LINGER, STREAM_HEADERS, HttpChannel
+from mcpzip.transport.http_channel import LINGER, STREAM_HEADERS, Around, HttpChannel
 from mcpzip.transport.http_errors import LOST, NEITHER, NETWORK, NOT_OURS
 
 _SESSION = b"Mcp-Session-Id"
@@ -30,10 +30,14 @@ _DELETE_TIMEOUT = 1.0
 
 @asynccontextmanager
 async def open_http(
-    url: str, headers: Mapping[str, str], signing: Signing, incoming: Incoming
+    url: str,
+    headers: Mapping[str, str],
+    signing: Signing,
+    incoming: Incoming,
+    around: Around | None = None,
 ) -> AsyncIterator["StreamableHttpChannel"]:
     """A Streamable HTTP channel. Nothing is sent until the first request."""
-    channel = StreamableHttpChannel(url, headers, signing, incoming)
+    channel = StreamableHttpChannel(url, headers, signing, incoming, around)
     try:
         yield channel
     finally:
@@ -47,8 +51,15 @@ class StreamableHttpChannel(HttpChannel):
     resumes broken responses (`Last-Event-ID`); the modern era has none of these.
     """
 
-    def __init__(self, url: str, headers: Mapping[str, str], signing: Signing, incoming: Incoming) -> None:
-        super().__init__(url, headers, signing, incoming)
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        signing: Signing,
+        incoming: Incoming,
+        around: Around | None = None,
+    ) -> None:
+        super().__init__(url, headers, signing, incoming, around)
         self._session = self._new_session = b""
         self._has_stream = False
         self._accepted: set[int] = set()

@@ -6,7 +6,7 @@ after another, and a slow POST delays the next for a moment only. A large messag
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 
 import httpx
 
@@ -45,6 +45,7 @@ POST_HEADERS = (
 )
 STREAM_HEADERS = ((b"Accept", b"text/event-stream"), (b"Cache-Control", b"no-store"))
 
+Around = Callable[[httpx.AsyncBaseTransport], httpx.AsyncBaseTransport]
 _SEND_DELAY = 0.2
 """Seconds for which a notification or response that is being posted delays the next message."""
 _INITIALIZED_DELAY = 5.0
@@ -59,10 +60,20 @@ _LARGE = 1 << 20
 class HttpChannel(ABC):
     """A `Channel` over HTTP. Subclasses define where messages are posted and how responses arrive."""
 
-    def __init__(self, url: str, headers: Mapping[str, str], signing: Signing, incoming: Incoming) -> None:
-        """Raises ValueError for an invalid proxy in the environment."""
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        signing: Signing,
+        incoming: Incoming,
+        around: Around | None = None,
+    ) -> None:
+        """around: puts something around its connections. Raises ValueError for an invalid proxy in the
+        environment."""
         self.dialect: Dialect | None = None
         self._client = Client(url, signing.auth, signing.environment)
+        if around is not None:
+            self._client.pass_through(around)
         self._signing = signing
         self._rpc = JsonRpcConnection(incoming, self._post_message, full=lambda: self._full)
         self._tasks: set[asyncio.Task[None]] = set()

@@ -5,16 +5,24 @@ when a server needs them, in a thread.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import TYPE_CHECKING
 
 from mcpzip.auth.sign_ins import SignIns
 from mcpzip.config import ServerConfig
 from mcpzip.system.threads import in_thread
-from mcpzip.transport.base import Channel, Incoming, Signing
+from mcpzip.transport.base import Channel, Incoming, ProcessTap, Signing, recorder
 from mcpzip.transport.signing import ServerSigning, Unsigned
 
-_HttpOpener = Callable[[str, Mapping[str, str], Signing, Incoming], AbstractAsyncContextManager[Channel]]
+if TYPE_CHECKING:
+    import httpx
+
+_Around = Callable[["httpx.AsyncBaseTransport"], "httpx.AsyncBaseTransport"]
+_HttpOpener = Callable[
+    [str, Mapping[str, str], Signing, Incoming, _Around | None], AbstractAsyncContextManager[Channel]
+]
 
 _IMPORTING = threading.Lock()
 
@@ -26,7 +34,15 @@ async def opened(
     are made without ``sign_ins``, which have their own.
     """
     opener, signing = await in_thread(lambda: _prepared(server, sign_ins, environment), "open-http")
-    return opener(server.url, server.headers, signing, incoming)
+    recording = recorder()
+    around = None if recording is None else partial(recording.requests, server)
+    return opener(server.url, server.headers, signing, incoming, around)
+
+
+def process_tap(server: ServerConfig, argv: Sequence[str]) -> Callable[[], ProcessTap] | None:
+    """What gives the recorder of a process of ``server``; None, which is usual, if it is not recorded."""
+    recording = recorder()
+    return None if recording is None else partial(recording.process, server, argv)
 
 
 def _prepared(

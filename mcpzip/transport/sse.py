@@ -11,20 +11,24 @@ from mcpzip.http.events import Cursor, content_type, events, is_event_stream
 from mcpzip.model.quoting import quoted, shortened
 from mcpzip.system.tasks import cancel
 from mcpzip.transport.base import ChannelClosedError, Incoming, Signing
-from mcpzip.transport.http_channel import LINGER, STREAM_HEADERS, HttpChannel
+from mcpzip.transport.http_channel import LINGER, STREAM_HEADERS, Around, HttpChannel
 from mcpzip.transport.http_errors import LOST, failure
 from mcpzip.wire import JsonRpcError
 
 
 @asynccontextmanager
 async def open_sse(
-    url: str, headers: Mapping[str, str], signing: Signing, incoming: Incoming
+    url: str,
+    headers: Mapping[str, str],
+    signing: Signing,
+    incoming: Incoming,
+    around: Around | None = None,
 ) -> AsyncIterator["SseChannel"]:
     """A legacy HTTP+SSE channel; its event stream is open when it is entered.
 
     Raises ChannelClosedError (sent=False) when the event stream can't be opened.
     """
-    channel = SseChannel(url, headers, signing, incoming)
+    channel = SseChannel(url, headers, signing, incoming, around)
     try:
         await channel.open()
         yield channel
@@ -35,8 +39,15 @@ async def open_sse(
 class SseChannel(HttpChannel):
     """A `Channel` over HTTP+SSE: one stream for all responses, and a URL to which messages are posted."""
 
-    def __init__(self, url: str, headers: Mapping[str, str], signing: Signing, incoming: Incoming) -> None:
-        super().__init__(url, headers, signing, incoming)
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        signing: Signing,
+        incoming: Incoming,
+        around: Around | None = None,
+    ) -> None:
+        super().__init__(url, headers, signing, incoming, around)
         self._post_url: asyncio.Future[httpx.URL] = asyncio.get_running_loop().create_future()
 
     async def open(self) -> None:

@@ -15,10 +15,17 @@ from mcpzip.model.error_line import error_line
 from mcpzip.model.quoting import quoted
 from mcpzip.system.event_log import Stream
 from mcpzip.system.line_reader import read_lines_from
-from mcpzip.system.pipes import Reader, read_from, write_to
+from mcpzip.system.pipes import Reader, Writer, read_from, write_to
 from mcpzip.system.process import Child
 from mcpzip.system.reaper import Reaper
-from mcpzip.transport.base import ChannelClosedError, Dialect, Incoming, Origin, ProgressSink
+from mcpzip.transport.base import (
+    ChannelClosedError,
+    Dialect,
+    Incoming,
+    Origin,
+    ProcessTap,
+    ProgressSink,
+)
 from mcpzip.transport.jsonrpc import JsonRpcConnection
 
 _KEPT_LINES = 100
@@ -43,12 +50,14 @@ async def open_stdio(
     grace: Callable[[], float],
     started: Callable[[int], None] = lambda pid: None,
     output: Output = lambda stream, lines: None,
+    tap: Callable[[], ProcessTap] | None = None,
 ) -> AsyncIterator["StdioChannel"]:
     """Starts the process; at the end of the context, ends it and all that it started.
 
     env: all of its environment. grace: called at the end, gives the seconds between end of input, SIGTERM and
     SIGKILL. started: called with the process id. output: called with the lines that the process writes
-    outside the protocol. Raises ChannelClosedError (sent=False) when the process can't be started.
+    outside the protocol. tap: called once it has started, gives what records it. Raises ChannelClosedError
+    (sent=False) when the process can't be started.
     """
     try:
         child = await Child.start(argv, env, cwd, reaper)
@@ -56,12 +65,17 @@ async def open_stdio(
         reason, remedy = _cannot_start(argv[0], cwd, error)
         raise ChannelClosedError(reason, sent=False, remedy=remedy) from error
     started(child.pid)
-    channel = StdioChannel(child, incoming, output)
+    recording = None if tap is None else tap()
+    channel = StdioChannel(child, incoming, output, recording)
     try:
         yield channel
     finally:
         channel.close()
-        await child.end(grace(), reaper)
+        try:
+            await child.end(grace(), reaper)
+        finally:
+            if recording is not None:
+                recording.ended(child.exit_code)
 
 
 def _cannot_start(command: str, cwd: str | None, error: OSError) -> tuple[str, str]:
@@ -88,7 +102,9 @@ def _cannot_start(command: str, cwd: str | None, error: OSError) -> tuple[str, s
 class StdioChannel:
     """A `Channel` over a child's pipes."""
 
-    def __init__(self, child: Child, incoming: Incoming, output: Output) -> None:
+    def __init__(
+        self, child: Child, incoming: Incoming, output: Output, tap: ProcessTap | None = None
+    ) -> None:
         self.dialect: Dialect | None = None
         self._child, self._output = child, output
         self._rpc = JsonRpcConnection(incoming, self._send, full=lambda: self._full, junk=self._keep_junk)
@@ -99,11 +115,16 @@ class StdioChannel:
         self._stderr_done = False
         self._exiting: asyncio.Task[None] | None = None
         self._check_timer: asyncio.TimerHandle | None = None
+        received: Callable[[bytes], None] = self._received
+        said: Callable[[bytes], None] = self._stderr_received
+        self._stdin: Writer = write_to(child.stdin)
+        if tap is not None:
+            received, said = _before(tap.server, received), _before(tap.stderr, said)
+            self._stdin = _TappedWriter(self._stdin, tap)
         self._stdout: Reader = read_lines_from(
-            child.stdout, self._received, self._stdout_ended, at_once=limits.TURN
+            child.stdout, received, self._stdout_ended, at_once=limits.TURN
         )
-        self._stderr: Reader = read_from(child.stderr, self._stderr_received, self._stderr_ended)
-        self._stdin = write_to(child.stdin)
+        self._stderr: Reader = read_from(child.stderr, said, self._stderr_ended)
 
     async def request(
         self,
@@ -220,6 +241,37 @@ class StdioChannel:
             self._diagnosis = None
             self._junk_lines.append(text)
             self._output("stdout", [line])
+
+
+class _TappedWriter:
+    """A `Writer` whose data is recorded, too."""
+
+    def __init__(self, writer: Writer, tap: ProcessTap) -> None:
+        self._writer, self._tap = writer, tap
+        self.drain = writer.drain
+        self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        return self._writer.waiting
+
+    def write(self, data: bytes) -> None:
+        self._tap.client(data)
+        self._writer.write(data)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._tap.client_closed()
+        self._writer.close()
+
+
+def _before(first: Callable[[bytes], None], then: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    def both(data: bytes) -> None:
+        first(data)
+        then(data)
+
+    return both
 
 
 def _text(line: bytes) -> str:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from mcpzip.cassettes.process_tap import ProcessTap
@@ -29,11 +29,14 @@ _TASKKILL = 5.0
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
 
 
-def record(command: Sequence[str], tape: Tape) -> int:
-    """Runs ``command`` until it exits, recorded. Returns its exit code; negative: of the signal that ended
+def record(
+    command: Sequence[str], tape: Tape, env: Mapping[str, str] | None = None, cwd: str | None = None
+) -> int:
+    """Runs ``command`` until it exits, recorded. env, cwd: its environment and its working folder; None for
+    ours. Returns its exit code; negative: of the signal that ended
     it. The tape is closed then. Raises ConfigError if it can't be started, CassetteError.
     """
-    child = _start(command)
+    child = _start(command, env, cwd)
     try:
         tape.begin(command=command)
     except BaseException:
@@ -133,7 +136,9 @@ class _Relay:
         return data
 
 
-def _start(command: Sequence[str]) -> "subprocess.Popen[bytes]":
+def _start(
+    command: Sequence[str], env: Mapping[str, str] | None, cwd: str | None
+) -> "subprocess.Popen[bytes]":
     words = list(command)
     try:
         if sys.platform == "win32":
@@ -147,6 +152,8 @@ def _start(command: Sequence[str]) -> "subprocess.Popen[bytes]":
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
+            env=env,
+            cwd=cwd,
             start_new_session=sys.platform != "win32",
         )
     except OSError as error:

@@ -383,8 +383,11 @@ def test_a_server_that_can_not_be_reached(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--url", "http://x.test/mcp", "--", "server"], "say either --url or"),
-        (["--port", "1", "--", "server"], "--port is for --url"),
+        (
+            ["--url", "http://x.test/mcp", "--", "server"],
+            "say after -- which server to run, or --url, or --server",
+        ),
+        (["--port", "1", "--", "server"], "--port is for servers over HTTP"),
         (["--url", "http://x.test/mcp", "--header", "nothing"], "--header has the form"),
         (["--url", "ftp://x.test/mcp"], "it is no URL of a server over HTTP"),
     ],

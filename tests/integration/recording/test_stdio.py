@@ -243,7 +243,7 @@ def test_the_conversation_goes_on_if_nothing_can_be_written(tmp_path: Path) -> N
     ("words", "said"),
     [
         (["c.toml", "--", "no-such-command-here"], "the command 'no-such-command-here' was not found"),
-        (["c.toml"], "say after -- which server to run, or --url"),
+        (["c.toml"], "say after -- which server to run"),
         (["c.toml", "--secret", "NO_SUCH_VARIABLE", "--", "x"], "there is no such variable"),
         (["other.toml", "--", "x"], "it is no cassette"),
         (["http.toml", "--", "x"], "it was recorded over http, and this is stdio"),
