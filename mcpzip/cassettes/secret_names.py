@@ -63,6 +63,8 @@ _TYPES = ORDINARY | frozenset(
     }
     | {"token", "redacted", "hidden", "text", "yes", "no"}
 )
+_VERSION = lazy_pattern(r"(?:[\^~<>=v ]{0,4}\d[\w.*+-]{0,30}(?: |\|\||$)){1,4}")
+"""A version, or a range of them, as packages of any name have."""
 _WORD = lazy_pattern(r"[A-Z]?[a-z]{1,24}|[A-Z_]{1,24}", re.ASCII)
 _RANDOM = lazy_pattern(
     r"(?<![A-Za-z0-9])(?:(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{6}|[A-Za-z0-9]{32})"
@@ -132,6 +134,8 @@ def _hides(kind: Suspicion, value: str) -> bool:
         return True
     if is_ordinary(value) or _WORD.fullmatch(value):
         return False
+    if value[0] in "^~<>=v0123456789" and "." in value and _VERSION.fullmatch(value[:_LOOKED_AT]):
+        return len(value) > _LOOKED_AT or looks_random(value)
     if kind is Suspicion.WEAK:
         return looks_random(value)
     return len(value) >= SHORTEST and _SPACE.search(value[:_LOOKED_AT]) is None

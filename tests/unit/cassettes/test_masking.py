@@ -35,6 +35,7 @@ def masked(message: object, **settings: object) -> object:
     [
         ({"token": "abc-123-x"}, {"token": "[masked 1]"}),
         ({"apiKey": "Zk81mQ02"}, {"apiKey": "[masked 1]"}),
+        ({"apiKey": "81mQ02.a7b8c9d0e1"}, {"apiKey": "[masked 1]"}),
         ({"password": "swordfish"}, {"password": "[masked 1]"}),
         ({"db_password": 12345678}, {"db_password": "[masked 1]"}),
         ({"Authorization": "Bearer abc-123-x"}, {"Authorization": "Bearer [masked 1]"}),
@@ -97,6 +98,7 @@ def test_keys_are_known_by_their_form(key):
         {"private": True, "auth": "oauth2", "signature": "def f(x: int) -> str"},
         {"image": base64.b64encode(bytes(range(256))).decode(), "mimeType": "image/png"},
         {"PWD": "/home/ada/project1"},
+        {"cookie": "^0.7.1", "auth-token": ">=4.0.0 <5.0.0-beta.1", "tokenize": "v1.2.3"},
     ],
 )  # fmt: skip
 def test_what_is_no_secret_stays(message):
