@@ -2,6 +2,7 @@
 
     McpzipError
     ├── ConfigError              the config is invalid: change the key that it names
+    │   └── CassetteError        (cassettes.files) a cassette can't be read or written: correct it
     ├── InvalidToolError         a server listed an invalid tool: tell the server's author
     ├── InvalidOfferError        a server listed an invalid prompt, resource or template: tell its author
     ├── InvalidCursorError       a client sent an unknown cursor: list again without a cursor
