@@ -166,7 +166,7 @@ def test_legacy_sse(tmp_path: Path, fakes: Fakes) -> None:
             for message in (INITIALIZE, READY, call(2, "channels_list")):
                 assert client.post(target, json=message).status_code == 202
                 if "id" in message:
-                    answer = json.loads(next(line[6:] for line in lines if line.startswith("data: ")))
+                    answer = json.loads(next(line[6:] for line in lines if line.startswith("data: {")))
                     assert answer["id"] == message["id"]
     read = load(str(tmp_path / "c.toml"))
     assert read.transport == "sse"
