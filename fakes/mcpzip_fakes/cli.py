@@ -13,6 +13,9 @@ PLAY = "play"
 COMMANDS: Mapping[str, str] = {
     PLAY: "Run the MCP server that a scenario or a cassette describes.",
     "record": "Record what a client and a real server say to each other, as a cassette.",
+    "show": "Show what is in a cassette, or one exchange in full.",
+    "edit": "Change the reply of an exchange in your editor.",
+    "merge": "Make one cassette of several.",
     "completion": "Print the completion script of a shell.",
 }
 """The commands and what they do. A command is the function of that name in the module of that name, which is

@@ -55,12 +55,20 @@ def read_data(path: str) -> dict[str, object]:
 
 def load(path: str) -> Cassette:
     """The cassette in the file at ``path``. Raises CassetteError."""
+    return load_whole(path)[0]
+
+
+def load_whole(path: str) -> tuple[Cassette, dict[str, Value]]:
+    """The cassette in the file at ``path``, and the file's other keys, as `save` takes them. Raises
+    CassetteError.
+    """
     data = read_data(path)
     if "cassette" not in data:
         raise CassetteError(
             path, "", "it is no cassette: the key 'cassette' is missing", "give a file of mcpzip-fake record"
         )
-    return of_data(data, path)
+    more = {key: value for key, value in data.items() if key not in (*KEYS, "name")}
+    return of_data(data, path), cast(dict[str, Value], more)
 
 
 def of_data(data: Mapping[str, object], path: str) -> Cassette:
