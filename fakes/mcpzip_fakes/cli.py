@@ -14,6 +14,7 @@ COMMANDS: Mapping[str, str] = {
     PLAY: "Run the MCP server that a scenario or a cassette describes.",
     "record": "Record what a client and a real server say to each other, as a cassette.",
     "show": "Show what is in a cassette, or one exchange in full.",
+    "check": "Compare a real server with the recorded one: a contract test.",
     "edit": "Change the reply of an exchange in your editor.",
     "merge": "Make one cassette of several.",
     "completion": "Print the completion script of a shell.",

@@ -42,4 +42,10 @@ def _refuse(error: click.ClickException) -> NoReturn:
     told = error.format_message()
     if isinstance(error, click.UsageError):
         raise click.UsageError(sanitize.one_line(told), error.ctx) from error
-    raise click.ClickException(sanitize.lines(told)) from error
+    raise _Safe(sanitize.lines(told), error.exit_code) from error
+
+
+class _Safe(click.ClickException):
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.exit_code = code  # type: ignore[misc]  # click reads it from the instance

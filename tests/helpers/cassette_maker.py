@@ -1,6 +1,8 @@
 """Cassettes written by hand, for tests of what reads them."""
 
 import json
+import subprocess
+import time
 from collections.abc import Mapping, Sequence
 
 from mcpzip.cassettes.cassette import Cassette, Event, Exchange, Session
@@ -86,3 +88,37 @@ def cassette(*exchanges: Exchange, **keys: object) -> Cassette:
     sessions = tuple(Session(number=number, started="2026-11-26T21:00:00Z") for number in numbers)
     told = {"name": "shop", "command": ("shop-server",), "recorder": "test 1", "sessions": sessions, **keys}
     return Cassette(**told).with_exchanges(exchanges)  # type: ignore[arg-type]
+
+
+def recorded(command: Sequence[str], messages: Sequence[bytes], *, answers: Mapping[str, object]) -> Cassette:
+    """A session with a server on stdio, recorded. messages: those of the client; each waits for the answer to
+    the one before. answers: the results that the client gives to questions, by method.
+    """
+    began = time.monotonic()
+    exchanges = []
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        for text in messages:
+            at, events = time.monotonic() - began, []
+            process.stdin.write(text + b"\n")
+            process.stdin.flush()
+            while (number := json.loads(text).get("id")) is not None:
+                line = process.stdout.readline().rstrip()
+                after = time.monotonic() - began - at
+                if not line:
+                    events.append(Event(kind="end", after=after))
+                    break
+                came = json.loads(line)
+                if "method" not in came and came.get("id") == number:
+                    events.append(Event(kind="reply", after=after, data=line))
+                    break
+                events.append(Event(kind="send", after=after, data=line))
+                if "id" in came:
+                    answer = message(id=came["id"], result=answers[came["method"]])
+                    process.stdin.write(answer + b"\n")
+                    process.stdin.flush()
+                    events.append(Event(kind="receive", after=after + 1e-6, data=answer))
+            exchanges.append(Exchange(at=at, request=text, events=tuple(events)))
+        process.stdin.close()
+    return cassette(*exchanges, command=tuple(command))

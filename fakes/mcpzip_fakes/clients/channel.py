@@ -1,5 +1,6 @@
 """What a client and a transport expect of each other."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from mcpzip_fakes.answer import JsonObject
@@ -23,6 +24,10 @@ class Channel(Protocol):
 
     def send(self, message: JsonObject) -> None:
         """Send a message, without waiting. Messages that are no requests keep their order."""
+
+    def send_text(self, text: bytes, id: object = None, headers: Mapping[str, str] | None = None) -> None:
+        """`send`, for the JSON text of a message. id: of a request, None for other messages. headers: those
+        of this message; HTTP only."""
 
     def opened(self) -> None:
         """The handshake is over."""

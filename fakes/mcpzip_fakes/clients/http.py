@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -26,21 +27,43 @@ _BROKEN = (OSError, http.client.HTTPException, ValueError, AttributeError)
 """What a connection that is closed under its reader can raise: http.client gives up its file, too."""
 
 
+class _Message(NamedTuple):
+    """A message to post. id: of a request, None for others."""
+
+    text: bytes
+    id: object
+    headers: Mapping[str, str]
+
+
 class HttpChannel:
     """See `channel.Channel`. session: the session id, "" before there is one."""
 
-    def __init__(self, url: str, sink: Sink, *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        sink: Sink,
+        *,
+        headers: Mapping[str, str] | None = None,
+        errors_answer: bool = False,
+    ) -> None:
+        """errors_answer: whether the body of an HTTP error is the answer if it is a JSON object."""
+        self._errors_answer = errors_answer
         self._parts, self._sink, self._given = urlsplit(url), sink, dict(headers or {})
         self.session, self._version = "", ""
         self._sockets: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._closed = False
-        self._outgoing: queue.SimpleQueue[JsonObject | threading.Event | None] = queue.SimpleQueue()
+        self._outgoing: queue.SimpleQueue[_Message | threading.Event | None] = queue.SimpleQueue()
         self._begin(self._post_in_turn)
 
     def send(self, message: JsonObject) -> None:
         """See `Channel`."""
-        if "method" in message and "id" in message:
+        self.send_text(msgspec.json.encode(message), message.get("id") if "method" in message else None)
+
+    def send_text(self, text: bytes, id: object = None, headers: Mapping[str, str] | None = None) -> None:
+        """See `Channel`."""
+        message = _Message(text, id, headers or {})
+        if id is not None:
             self._begin(self._post, message)
         else:
             self._outgoing.put(message)
@@ -57,7 +80,7 @@ class HttpChannel:
         """End the session, then every connection."""
         if self.session and not self._closed:
             with suppress(*_BROKEN):
-                self._exchange("DELETE", None, None, timeout=_GRACE)
+                self._exchange("DELETE", None, timeout=_GRACE)
         self.kill()
 
     def kill(self) -> None:
@@ -86,23 +109,21 @@ class HttpChannel:
                 message.set()
                 continue
             with suppress(*_BROKEN):
-                self._exchange("POST", message, None)
+                self._exchange("POST", message)
 
-    def _post(self, message: JsonObject) -> None:
+    def _post(self, message: "_Message") -> None:
         try:
-            why = self._exchange("POST", message, message["id"])
+            why = self._exchange("POST", message)
         except _BROKEN as error:
             why = f"the connection broke: {error}"
-        self._sink.unanswered(message["id"], why)
+        self._sink.unanswered(message.id, why)
 
     def _listen(self) -> None:
         with suppress(*_BROKEN):
-            self._exchange("GET", None, None)
+            self._exchange("GET", None)
 
-    def _exchange(
-        self, verb: str, message: JsonObject | None, id: object, timeout: float | None = None
-    ) -> str:
-        """One HTTP request, and all messages in its response. Returns why ``id`` may have no answer."""
+    def _exchange(self, verb: str, message: "_Message | None", timeout: float | None = None) -> str:
+        """One HTTP request, and all messages in its response. Returns why ``message`` may have no answer."""
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(self._parts.hostname or "127.0.0.1", self._parts.port, timeout=timeout)
         connection.connect()
@@ -112,13 +133,14 @@ class HttpChannel:
             if self._closed and verb != "DELETE":
                 own.close()
         try:
-            body = None if message is None else msgspec.json.encode(message)
+            body = None if message is None else message.text
             path = (self._parts.path or "/") + (f"?{self._parts.query}" if self._parts.query else "")
-            connection.request(verb, path, body, self._headers(verb))
+            own_headers = {} if message is None else message.headers
+            connection.request(verb, path, body, {**self._headers(verb), **own_headers})
             response = connection.getresponse()
-            if message is not None and message.get("method") == "initialize":
+            if not self.session:  # that of the answer to initialize
                 self.session = response.getheader("mcp-session-id", "")
-            self._take(response, id)
+            self._take(response, None if message is None else message.id)
             return f"HTTP {response.status}"
         finally:
             with self._lock:
@@ -136,7 +158,8 @@ class HttpChannel:
                         self._took(event.data)
             return
         body = response.read(MESSAGE)
-        if kind == "application/json" and body and response.status < 400:
+        answers = response.status < 400 or (self._errors_answer and body.lstrip()[:1] == b"{")
+        if kind == "application/json" and body and answers:
             self._took(body)
         elif id is not None and response.status >= 400:
             said = body[:_QUOTED].decode("utf-8", "backslashreplace")

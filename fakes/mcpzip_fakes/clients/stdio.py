@@ -53,7 +53,11 @@ class StdioChannel:
 
     def send(self, message: JsonObject) -> None:
         """See `Channel`."""
-        self._outgoing.put(msgspec.json.encode(message) + b"\n")
+        self.send_text(msgspec.json.encode(message))
+
+    def send_text(self, text: bytes, id: object = None, headers: Mapping[str, str] | None = None) -> None:
+        """See `Channel`."""
+        self._outgoing.put(text + b"\n")
 
     def opened(self) -> None:
         """See `Channel`."""
