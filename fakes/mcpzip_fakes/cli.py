@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, str] = {
     "show": "Show what is in a cassette, or one exchange in full.",
     "check": "Compare a real server with the recorded one: a contract test.",
     "edit": "Change the reply of an exchange in your editor.",
+    "redact": "Replace secrets that are still in a cassette.",
     "merge": "Make one cassette of several.",
     "completion": "Print the completion script of a shell.",
 }

@@ -92,3 +92,37 @@ def test_merge(tmp_path: Path) -> None:
     assert "exists: choose another file, or add --force" in again.stderr
     once = run("merge", one, two, "-o", out, "--once", "--force")
     assert once.stdout == f"{out}: 1 session, 5 exchanges; 5 repeated ones were left out.\n"
+
+
+def test_redact(tmp_path: Path) -> None:
+    path = made(tmp_path)
+    values = tmp_path / "values.txt"
+    values.write_text("\nshop-server\n", "utf-8")
+    before = Path(path).read_bytes()
+    arguments = ("redact", path, "--mask", "result.content.*.text", "--value-file", str(values))
+    dry = run(*arguments, "--dry-run")
+    assert (dry.returncode, dry.stderr) == (0, "")
+    assert dry.stdout.splitlines()[-1] == f"2 secrets to mask in {path}. Nothing was changed."
+    assert Path(path).read_bytes() == before
+    done = run(*arguments)
+    assert done.stdout.splitlines() == [
+        f"[masked 1]  the command: it is in {values}",
+        "[masked 2]  answer 5: result.content.0.text: the path was given",
+        f"2 secrets masked in {path}.",
+    ]
+    whole = files.load(path)
+    assert whole.command == ("[masked 1]",)
+    assert b'"text":"[masked 2]"' in (whole.exchanges[4].reply or b"")
+    assert files.load_whole(path)[1] == {"era": "legacy"}
+    assert run(*arguments).stdout == f"{path} has none of them.\n"
+
+
+def test_redact_takes_no_short_values(tmp_path: Path) -> None:
+    path, values = made(tmp_path), tmp_path / "values.txt"
+    values.write_text("a\n", "utf-8")
+    short = run("redact", path, "--value-file", str(values))
+    assert short.returncode == 2
+    assert "mask it with --mask and its path" in short.stderr
+    unset = run("redact", path, "--secret", "NOT_SET_HERE")
+    assert unset.returncode == 1
+    assert "there is no such variable" in unset.stderr
