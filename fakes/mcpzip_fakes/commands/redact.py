@@ -5,13 +5,13 @@ from typing import TextIO
 
 import click
 
+from mcpzip.cassettes.environment_secrets import known_secrets
 from mcpzip.cassettes.files import load_whole, save
 from mcpzip.model import sanitize
 from mcpzip.model.limits import CONFIG
 from mcpzip.model.redaction import SHORTEST
 from mcpzip_fakes.cassettes.redacting import redacted
 from mcpzip_fakes.click_errors import SafeCommand
-from mcpzip_fakes.recording.secrets import known_secrets
 
 
 @click.command("redact", cls=SafeCommand)
