@@ -206,13 +206,13 @@ class CassetteWriter:
 
 
 class _Bodies:
-    """Writes large messages to files, each named after its method and its content."""
+    """Writes large messages to files, each named after a method and its content."""
 
     def __init__(self, path: str) -> None:
         self._folder = f"{os.path.splitext(path)[0]}.bodies"
         self._known: dict[bytes, str] = {}  # by the SHA-256 of the data
 
-    def keep(self, data: bytes) -> str:
+    def keep(self, data: bytes, request: bytes) -> str:
         """See `KeepBody`."""
         if len(data) <= INLINE:
             return ""
@@ -220,7 +220,7 @@ class _Bodies:
         name = self._known.get(digest.digest())
         if name and os.path.exists(os.path.join(self._folder, os.path.basename(name))):
             return name
-        method = _METHOD.search(data[:INLINE])
+        method = _METHOD.search(request[:INLINE]) or _METHOD.search(data[:INLINE])
         kind = method[1].decode().replace("/", "-") if method else "message"
         stem = f"{kind}-{digest.hexdigest()[:12]}"
         file, number = f"{stem}.json", 1

@@ -180,8 +180,9 @@ def _bytes(data: _AnyData, read_body: ReadBody) -> bytes:
 
 # Writing
 
-KeepBody = Callable[[bytes], str]
-"""Returns the path of the file that data was written to, or "" if it is to stand in the cassette itself."""
+KeepBody = Callable[[bytes, bytes], str]
+"""Returns the path of the file that data was written to, or "" if it is to stand in the cassette itself. The
+second argument is the request that the data belongs to, after which the file is named."""
 
 
 def head_text(cassette: Cassette, more: Mapping[str, Value] | None = None) -> str:
@@ -227,15 +228,17 @@ def exchange_text(exchange: Exchange, keep_body: KeepBody) -> str:
     if exchange.headers:
         top["headers"] = exchange.headers
     if exchange.request:
-        top["request"] = _data(exchange.request, keep_body)
+        top["request"] = _data(exchange.request, exchange.request, keep_body)
     if exchange.response is not None:
         top["response"] = {"status": exchange.response.status, "headers": exchange.response.headers}
     events = list(exchange.events)
     if events and events[-1].kind == "reply" and not events[-1].fields:
         reply = events.pop()
         top["took"] = reply.after
-        top["reply"] = _data(reply.data, keep_body)
-    return _table("[[exchanges]]", top) + "".join(_event_text(event, keep_body) for event in events)
+        top["reply"] = _data(reply.data, exchange.request, keep_body)
+    return _table("[[exchanges]]", top) + "".join(
+        _event_text(event, exchange.request, keep_body) for event in events
+    )
 
 
 def cassette_text(cassette: Cassette, keep_body: KeepBody, more: Mapping[str, Value] | None = None) -> str:
@@ -250,8 +253,8 @@ def cassette_text(cassette: Cassette, keep_body: KeepBody, more: Mapping[str, Va
     )
 
 
-def _event_text(event: Event, keep_body: KeepBody) -> str:
-    values: dict[str, Value] = {"after": event.after, event.kind: _data(event.data, keep_body)}
+def _event_text(event: Event, request: bytes, keep_body: KeepBody) -> str:
+    values: dict[str, Value] = {"after": event.after, event.kind: _data(event.data, request, keep_body)}
     if event.fields:
         values["fields"] = event.fields
     if event.code is not None:
@@ -261,8 +264,8 @@ def _event_text(event: Event, keep_body: KeepBody) -> str:
     return _table("[[exchanges.events]]", values)
 
 
-def _data(data: bytes, keep_body: KeepBody) -> Value:
-    if file := keep_body(data):
+def _data(data: bytes, request: bytes, keep_body: KeepBody) -> Value:
+    if file := keep_body(data, request):
         return {"file": file}
     try:
         return data.decode()

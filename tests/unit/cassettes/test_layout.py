@@ -94,7 +94,7 @@ def test_what_is_written_is_read_again(cassette: Cassette, exchanges: list[Excha
     cassette = cassette.with_exchanges(exchanges)
     bodies: dict[str, bytes] = {}
 
-    def keep(data: bytes) -> str:
+    def keep(data: bytes, request: bytes) -> str:
         if len(data) < 15:
             return ""
         bodies[f"c.bodies/{len(bodies)}.json"] = data
