@@ -59,12 +59,16 @@ class Replay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     """A cassette that is played. cassette: the path of its file. timing: the factor of the recorded times;
     None: everything is sent as soon as its turn comes. patience: seconds that something waits for a message
     that the recorded client sent before it. ignore: paths beside those of the cassette's ``match.ignore``.
+    new: requests that aren't in the cassette are passed to the real server, and added to the cassette;
+    command: of that server, () for the recorded one.
     """
 
     cassette: str
     timing: float | None = None
     patience: float = 1.0
     ignore: tuple[str, ...] = ()
+    new: bool = False
+    command: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.patience <= 3_600:

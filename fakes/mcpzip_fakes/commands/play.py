@@ -2,6 +2,7 @@
 embedding server.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class _Timing(click.ParamType[float | None]):
 
 @click.command("play", cls=SafeCommand)
 @click.argument("scenario", required=False, shell_complete=complete_playable)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--transport", type=click.Choice(["stdio", "http", "sse"]), default="stdio", show_default=True)
 @click.option(
     "--port",
@@ -52,6 +54,12 @@ class _Timing(click.ParamType[float | None]):
     help="A cassette: when answers come. At once, in the recorded order (none, the default); after the"
     " recorded times; or after those times a factor.",
 )
+@click.option(
+    "--new",
+    is_flag=True,
+    help="A cassette on stdio: pass requests that are not in it to the real server, which is the recorded"
+    " command or the one after --, and add them to the cassette.",
+)
 @click.option("--stateless", is_flag=True, help="http: keep no sessions.")
 @click.option("--json-response", is_flag=True, help="http: answer with JSON instead of event streams.")
 @click.option(
@@ -69,11 +77,13 @@ class _Timing(click.ParamType[float | None]):
 )
 def play(
     scenario: str | None,
+    command: tuple[str, ...],
     transport: str,
     port: int,
     era: str | None,
     record: str | None,
     timing: float | None,
+    new: bool,
     stateless: bool,
     json_response: bool,
     settings_file: str | None,
@@ -102,19 +112,52 @@ def play(
         else:
             if transport == "stdio" and port:
                 raise click.UsageError("--port is for http and sse: add --transport http")
+            if command and not new:
+                raise click.UsageError(f"nothing can follow {scenario!r} but a command after --, with --new")
+            if new:
+                _begin(scenario, command)
             played = Scenario.load(scenario)
             played = (played.with_era(era) if era else played).over(transport)
             if timing is not None:
-                played = _timed(played, timing)
+                played = _with_replay(played, "--timing", timing=timing)
+            if new:
+                played = _passing_on(played, command, transport)
             sys.exit(_play(played, transport, port, record, stateless, json_response))
     except McpzipError as error:
         raise click.ClickException(str(error)) from error
 
 
-def _timed(played: Scenario, timing: float) -> Scenario:
+def _with_replay(played: Scenario, option: str, **keys: object) -> Scenario:
     if played.replay is None:
-        raise click.UsageError("--timing is for cassettes, and this is a scenario")
-    return msgspec.structs.replace(played, replay=msgspec.structs.replace(played.replay, timing=timing))
+        raise click.UsageError(f"{option} is for cassettes, and this is a scenario")
+    return msgspec.structs.replace(played, replay=msgspec.structs.replace(played.replay, **keys))
+
+
+def _begin(cassette: str, command: tuple[str, ...]) -> None:
+    """Create a cassette that isn't there yet."""
+    if command and cassette.endswith(".toml") and not os.path.exists(cassette):
+        from mcpzip.cassettes.cassette import Cassette
+        from mcpzip.cassettes.environment_secrets import known_secrets
+        from mcpzip.cassettes.files import save
+        from mcpzip.cassettes.masking import Masker
+
+        masker = Masker(known_secrets(os.environ), (), lambda masked: None)
+        name = os.path.splitext(os.path.basename(cassette))[0]
+        save(cassette, Cassette(name=name, command=masker.command(command, "the command")))
+
+
+def _passing_on(played: Scenario, command: tuple[str, ...], transport: str) -> Scenario:
+    """``played`` with the real server behind it."""
+    if transport != "stdio":
+        raise click.UsageError("--new is for cassettes on stdio")
+    played = _with_replay(played, "--new", new=True, command=command)
+    assert played.replay is not None
+    from mcpzip_fakes.replay.loaded import recorded_command
+
+    recorded = recorded_command(played.replay.cassette)
+    if not command and (not recorded or any("[masked " in word for word in recorded)):
+        raise click.UsageError("the command of the real server is not in the cassette: say it after --")
+    return played
 
 
 def _play(

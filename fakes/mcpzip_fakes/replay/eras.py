@@ -31,6 +31,8 @@ class RecordedEras:
         self._has_modern = any(
             (reply := each.exchange.reply) is not None and not read(reply).failed for each in modern
         )
+        self._everything = scenario.replay is not None and scenario.replay.new
+        """Whether the real server answers what wasn't recorded."""
         self._has_discover = any(each.message.method == "server/discover" for each in modern)
 
     @property
@@ -42,6 +44,8 @@ class RecordedEras:
         """Whether recorded messages can answer a client that opens its session with ``request``."""
         if not self.usable:
             return False
+        if self._everything:
+            return True
         match opening_era(request):
             case Era.LEGACY:
                 return self._legacy and self._has_legacy

@@ -30,3 +30,9 @@ def cassette(path: str, ignore: Sequence[str] = ()) -> Cassette:
         return found
     ignore = (*found.match.ignore, *ignore)
     return msgspec.structs.replace(found, match=msgspec.structs.replace(found.match, ignore=ignore))
+
+
+def recorded_command(path: str) -> Sequence[str]:
+    """The command of the recorded server; () if it was none on stdio. Raises CassetteError."""
+    _read[path] = found = _read.get(path) or files.load(path)
+    return found.command if found.transport == "stdio" else ()

@@ -14,7 +14,7 @@ The rules:
    sessions, or that are played again, have only the order of their own events.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -81,6 +81,8 @@ class Session:
         self._last = (now, 0.0)
         self._met = self._closed = False
         self.unmatched: list[str] = []
+        self.beyond: Callable[[Message], None] | None = None
+        """Gets the requests that aren't in the cassette; without it they fail."""
         self._play(number, now)
 
     def _play(self, number: int, now: float) -> None:
@@ -266,13 +268,13 @@ class Session:
         self.stop(run, error_line(run.message.id, INVALID_PARAMS, text))
 
     def _cancel(self, message: Message, now: float) -> None:
-        run = self._by_id.get(_cancelled(message))
+        run = self._by_id.get(cancelled_id(message))
         if run is None:
             return
         wanted = run.recorded.message.id_key
         for each in self._matcher.of_method(message):
             same = each.exchange.session == run.recorded.exchange.session
-            if same and _cancelled(each.message) == wanted:
+            if same and cancelled_id(each.message) == wanted:
                 if self._awaited(each):
                     self._start(each, message, now)
                 return  # it was cancelled then too, so what follows is what the server did
@@ -282,6 +284,9 @@ class Session:
         if message.method == "ping":  # clients send it when they please
             line = b'{"jsonrpc":"2.0","id":%b,"result":{}}' % message.id
             self._out.append(Happening(event=_REPLY, data=line, message=message))
+            return
+        if self.beyond is not None:
+            self.beyond(message)
             return
         code, text = self._unmatched(message)
         self.unmatched.append(text)
@@ -453,7 +458,7 @@ def _millionths(seconds: float) -> int:
     return round(seconds * _MILLION)
 
 
-def _cancelled(message: Message) -> bytes:
+def cancelled_id(message: Message) -> bytes:
     """The key of the id of the request that a cancellation names."""
     value = decoded(message.params or b"{}")
     id = dict(value).get("requestId") if isinstance(value, Object) else None

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from mcpzip.cassettes.cassette import Cassette
 from mcpzip.model import limits
@@ -25,6 +25,9 @@ from mcpzip_fakes.replay.played import Played
 from mcpzip_fakes.replay.report import report
 from mcpzip_fakes.replay.session import Happening
 from mcpzip_fakes.scenario import Scenario
+
+if TYPE_CHECKING:
+    from mcpzip_fakes.replay.real_server import RealServer
 
 
 class Server(Protocol):
@@ -70,6 +73,7 @@ class StdioPlayer:
         """Those that are being written as faults change them."""
         self._lines = LineWriter(output, record, self.done)
         self._arrived = ReceivedLines(record)
+        self._real = self._real_server(scenario, cassette)
         self._go_on()
 
     # Bytes in
@@ -126,15 +130,39 @@ class StdioPlayer:
         for frame in frames:
             if isinstance(frame, bytes):
                 message = read(frame)
-                if message.kind == "request":
-                    self._request(message)
-                else:
-                    self._session.receive(message, self._loop.time())
+                self._message(message)
                 self._go_on()
         if not data:
             self._closed = True
             self._session.close(self._loop.time())
+            if self._real is not None:
+                self._keep(self._loop.create_task(self._real.close()))
             self._go_on()
+
+    def _message(self, message: Message) -> None:
+        if message.kind == "request":
+            self._request(message)
+            return
+        if self._real is not None and message.kind == "response" and self._real.answer(message):
+            return
+        run = self._session.receive(message, self._loop.time())
+        if self._real is None or message.kind != "notification":
+            return
+        if run is None:
+            self._real.notification(message)
+        else:
+            self._real.met(message)
+
+    def _real_server(self, scenario: Scenario, cassette: Cassette) -> "RealServer | None":
+        """The server that answers what wasn't recorded; None if that is not wished."""
+        if scenario.replay is None or not scenario.replay.new:
+            return None
+        from mcpzip_fakes.replay.real_server import RealServer  # rarely needed, and a fake must start fast
+
+        command = scenario.replay.command or cassette.command
+        real = RealServer(command, scenario.replay.cassette, self._lines.send, report)
+        self._session.beyond = real.request
+        return real
 
     def _request(self, message: Message) -> None:
         firing = self._plan.meet(message.method, params_of(message))
@@ -150,6 +178,8 @@ class StdioPlayer:
         run = self._session.receive(message, self._loop.time())
         if run is not None:
             self._record.event("played", {"exchange": run.recorded.number})
+            if self._real is not None:
+                self._real.met(message)
         if firing.get("error") and run is not None:
             self._session.stop(run, message.raw)  # `changed` makes the error of it
 
@@ -176,6 +206,8 @@ class StdioPlayer:
         firing = NOTHING if message is None else self._firing.get(message.id_key, NOTHING)
         if event.kind == "stderr":
             _write_error(event.data)
+        elif event.kind == "end" and self._closed and self._real is not None:
+            self._lines.send(event.data)  # the real server is waited for first
         elif event.kind == "end":
             self._end(event.data, event.code)
         elif not firing.faults:
@@ -208,6 +240,8 @@ class StdioPlayer:
         """End as the recorded process did: after an unfinished line, with its exit code or signal."""
         self._lines.send(data)
         self._output.flush()
+        if self._real is not None:
+            self._real.kill()
         leave(self._record, "recorded", code or 0)
 
 
