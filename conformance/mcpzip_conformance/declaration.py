@@ -4,6 +4,7 @@ The rule: these are the file's tables, key by key. What follows from several key
 ``config.upstream``, is in `subject`; errors are in `validation`.
 """
 
+import re
 from collections.abc import Mapping
 
 from msgspec import UNSET, Struct
@@ -41,10 +42,34 @@ LANGUAGES = ("python", "javascript")
 PROCESSES = ("one", "per-client", "per-capabilities")
 
 
-class Install(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Its packages. pip: pinned requirements."""
+_NPM_PIN = re.compile(
+    r"(?P<name>(?:@[a-z0-9][a-z0-9._~-]*/)?[a-z0-9][a-z0-9._~-]*)@"
+    r"(?P<version>\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?|file:[^\x00-\x1f]+)",
+    re.IGNORECASE,
+)
 
-    pip: tuple[str, ...]
+
+def npm_parts(pin: str) -> tuple[str, str]:
+    """The name and the version of ``NAME@VERSION``. A version is exact, as in ``1.2.3``, or the ``file:`` of
+    a package on this machine. Raises ValueError."""
+    found = _NPM_PIN.fullmatch(pin)
+    if found is None:
+        raise ValueError(f"{pin!r} is not NAME@VERSION with one version, such as mcp-remote@0.15.1")
+    return found["name"], found["version"]
+
+
+class Install(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Its packages, of one registry. pip: pinned requirements, from PyPI. npm: ``NAME@VERSION``, one version
+    each. lock: their ``package-lock.json``; "" to have npm choose the versions of what they need."""
+
+    pip: tuple[str, ...] = ()
+    npm: tuple[str, ...] = ()
+    lock: str = ""
+
+    @property
+    def pins(self) -> tuple[str, ...]:
+        """The packages of either."""
+        return self.pip or self.npm
 
 
 class Start(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -4,7 +4,7 @@ McpzipError
 ├── ConfigError
 │   ├── SubjectError      a subject file can't be used: file, key path, what was found, what would do
 │   └── ExpectationError  a file of known failures can't be used; in `known_failures`
-├── InstallError          a proxy isn't installed, or couldn't be; in `installation`
+├── InstallError          a proxy isn't installed, or couldn't be
 ├── ReportError           a file is no report; in `report.as_json`
 └── SelectionError        a subject, group, check or level that isn't there
 
@@ -16,11 +16,22 @@ Exception
 └── ControlError          the fake itself did not do what the scene says: nothing is known of the subject
 """
 
+from mcpzip.model import sanitize
 from mcpzip.model.errors import ConfigError, McpzipError
+from mcpzip.model.redaction import redact
 
 
 class SubjectError(ConfigError):
     """A subject can't be used. ``file``, ``path``, ``found``, ``remedy``: see `ConfigError`."""
+
+
+class InstallError(McpzipError):
+    """A proxy isn't installed, or couldn't be: why, with the last lines of the output of its package manager,
+    and what to do."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.args = (sanitize.lines(redact(text)),)
 
 
 class SelectionError(McpzipError):

@@ -1,56 +1,38 @@
-"""Installs proxies from a package index, each in a virtual environment of its own, in a cache folder.
+"""Installs proxies from a package registry, each in a folder of its own, in a cache folder.
 
-    CACHE/mcp-proxy-3f2a91c07b5d4e66/      the file's name, and a hash of its pins and this Python's version
+    CACHE/mcp-proxy-3f2a91c07b5d4e66/      the file's name, and a hash of its pins and of what they need
         installed.json                     written last: without it nothing here counts
-        pip.log                            the output of pip
-        venv/
+        ...                                what `installing.pip` or `installing.npm` puts there
 
-The rule: an environment is complete or doesn't count. A virtual environment can't be moved, so it is created
-in place; an interrupted install has no ``installed.json`` and is repeated. Packages are installed only on
-request.
+The rule: a folder is complete or doesn't count. An interrupted install has no ``installed.json`` and is
+repeated. Packages are installed only on request.
 """
 
 import hashlib
 import json
 import os
 import platform
-import re
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from mcpzip.model import sanitize
-from mcpzip.model.errors import McpzipError
-from mcpzip.model.redaction import redact
+from mcpzip_conformance.declaration import Install
+from mcpzip_conformance.errors import InstallError
 from mcpzip_conformance.files import written
-from mcpzip_conformance.processes import end_group
-from mcpzip_conformance.transcript import printable
+from mcpzip_conformance.installing import PackageManager, npm, pip
 
 CACHE_VARIABLE = "MCPZIP_CONFORMANCE_CACHE"
-MARKER, LOG, LOCK = "installed.json", "pip.log", "lock"
-_LOG_LINES = 12
-"""Lines of pip's log that are shown when it failed."""
-_NOT_FOR_PIP = re.compile(r"PYTHON(PATH|HOME)|VIRTUAL_ENV|__PYVENV_LAUNCHER__|PIP_(USER|TARGET|PREFIX|ROOT)")
-"""Variables that would have pip look at, or write to, somewhere else than the environment it stands in."""
-
-
-class InstallError(McpzipError):
-    """A proxy isn't installed, or couldn't be: why, with the last lines of the output of pip, and what to
-    do."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.args = (sanitize.lines(redact(text)),)
+MARKER, LOCK = "installed.json", "lock"
+_MANAGERS: Mapping[str, PackageManager] = {"pip": pip, "npm": npm}
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """One environment in the cache. pins: what was asked of pip; whole: it can be used."""
+    """One folder in the cache. pins: the packages that were asked for; whole: it can be used."""
 
     name: str
     folder: Path
@@ -83,64 +65,78 @@ def cache_for(system: str, env: Mapping[str, str], home: Path) -> Path:
     return base / "mcpzip-conformance"
 
 
-def folder(name: str, pins: Sequence[str]) -> Path:
-    """The path of the environment for ``pins``, which need not exist. name: of the subject's file."""
-    key = json.dumps([list(pins), platform.python_implementation(), platform.python_version()])
+def folder(name: str, packages: Install) -> Path:
+    """The path of the folder for ``packages``, which need not exist. name: of the subject's file. Raises
+    InstallError if their lock file can't be read."""
+    key = _manager(packages).key(packages)
     return cache() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
-def bin_folder(name: str, pins: Sequence[str]) -> Path | None:
-    """The folder of the environment's programs; None if it isn't installed or its Python no longer runs."""
-    place = folder(name, pins)
-    return _programs(place) if (place / MARKER).is_file() and _python(place).exists() else None
+def bin_folder(name: str, packages: Install) -> Path | None:
+    """The folder of the programs; None if the packages aren't installed, or what runs them is gone."""
+    place, manager = folder(name, packages), _manager(packages)
+    found = manager.programs(place)
+    return found if (place / MARKER).is_file() and manager.is_usable(place) else None
 
 
-def required(name: str, pins: Sequence[str]) -> Path:
-    """`bin_folder` of an environment that must exist. Raises InstallError, which explains how to install
-    it."""
-    found = bin_folder(name, pins)
+def required(name: str, packages: Install) -> dict[str, str]:
+    """The placeholders of packages that must be installed: ``bin``, the folder of the programs, and
+    ``packages``, that of the packages from npm. Raises InstallError, which explains how to install them."""
+    found = bin_folder(name, packages)
     if found is None:
         raise InstallError(f"{name} isn't installed: run mcpzip-conformance install {name}.")
-    return found
+    libraries = _manager(packages).libraries(folder(name, packages))
+    return {"bin": str(found)} | ({"packages": str(libraries)} if libraries is not None else {})
 
 
 def install(
     name: str,
-    pins: Sequence[str],
+    packages: Install,
     *,
     force: bool = False,
     waiting: Callable[[], None] = lambda: None,
 ) -> Path:
-    """Install ``pins`` unless they are installed, and return the folder of the programs. force: install in
-    any case; waiting: called before waiting for another installation to end. Raises InstallError with pip's
-    output."""
+    """Install ``packages`` unless they are installed, and return the folder of the programs. force: install
+    in any case; waiting: called before waiting for another installation to end. Raises InstallError with the
+    last lines of the package manager's output."""
+    manager = _manager(packages)
+    manager.check_tools(name)
     with _alone(waiting):
-        found = bin_folder(name, pins)
+        found = bin_folder(name, packages)
         if found is not None and not force:
             return found
-        place = folder(name, pins)
+        place = folder(name, packages)
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         try:
-            _make(name, place, pins)
+            manager.make(name, place, packages)
         except BaseException as error:
-            shutil.rmtree(place / "venv", ignore_errors=True)
+            for content in manager.CONTENT:
+                _removed(place / content)
             if not isinstance(error, InstallError):
                 shutil.rmtree(place, ignore_errors=True)
             raise
-        marker = {"name": name, "pins": list(pins), "python": platform.python_version()}
+        source = "npm" if packages.npm else "pip"
+        marker = {
+            "name": name,
+            "pins": list(packages.pins),
+            "python": platform.python_version(),
+            "from": source,
+        }
         written(place / MARKER, json.dumps(marker, indent=2) + "\n")
-        return _programs(place)
+        return manager.programs(place)
 
 
 def installed() -> list[Installed]:
-    """All environments in the cache, for any pins and Python, including incomplete ones."""
+    """All folders in the cache, for any packages and Python, including incomplete ones."""
     found = []
     for place in sorted(cache().glob("*-" + "[0-9a-f]" * 16)):
         pins: tuple[str, ...] = ()
+        source = "pip"
         if (place / MARKER).is_file():
-            pins = tuple(json.loads((place / MARKER).read_text(encoding="utf-8"))["pins"])
-        whole = bool(pins) and _python(place).exists()
+            marker = json.loads((place / MARKER).read_text(encoding="utf-8"))
+            pins, source = tuple(marker["pins"]), marker.get("from", source)
+        whole = bool(pins) and _MANAGERS[source].is_usable(place)
         found.append(Installed(place.name.rpartition("-")[0], place, pins, whole))
     return found
 
@@ -160,50 +156,15 @@ def remove(name: str, waiting: Callable[[], None] = lambda: None) -> list[Instal
     return gone
 
 
-def _make(name: str, place: Path, pins: Sequence[str]) -> None:
-    """Create the environment in ``place`` and install ``pins``. Raises InstallError."""
-    env = {key: value for key, value in os.environ.items() if not _NOT_FOR_PIP.fullmatch(key)}
-    pip = [str(_python(place)), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", *pins]
-    with (place / LOG).open("wb", buffering=0) as log:
-        for command in ([sys.executable, "-m", "venv", str(place / "venv")], pip):
-            if _run(command, env, log) != 0:
-                raise InstallError(_sorry(name, command, place / LOG))
+def _manager(packages: Install) -> PackageManager:
+    return npm if packages.npm else pip
 
 
-def _run(command: Sequence[str], env: Mapping[str, str], log: IO[bytes]) -> int:
-    """The exit code of ``command``. Its process doesn't outlive this call."""
-    # Ctrl-C may come while it is being made, when it runs already.
-    process: subprocess.Popen[bytes] = subprocess.Popen.__new__(subprocess.Popen)
-    try:
-        process.__init__(  # type: ignore[misc]
-            command,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=os.name == "posix",
-        )
-        return process.wait()
-    except BaseException:
-        if getattr(process, "pid", None) is not None:
-            end_group(process.pid, still_running=True)
-            process.wait()
-        raise
-
-
-def _sorry(name: str, command: Sequence[str], log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="backslashreplace").rstrip().splitlines()[-_LOG_LINES:]
-    what = "pip could not install it" if "pip" in command else "no virtual environment could be made"
-    said = "\n".join(f"  {printable(line)}" for line in lines)
-    return f"{name}: {what}. See {log}, which ends:\n{said}\nCorrect that, and run the command again."
-
-
-def _programs(place: Path) -> Path:
-    return place / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
-
-
-def _python(place: Path) -> Path:
-    return _programs(place) / ("python.exe" if sys.platform == "win32" else "python")
+def _removed(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

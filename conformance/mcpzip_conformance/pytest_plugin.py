@@ -174,7 +174,7 @@ def _subjects(name: str | Path, folder: Path) -> tuple[Subject, ...]:
     found = load_all(folder / text if ".toml" in text else text)
     for subject in found:
         if subject.install is not None and not subject.not_run:
-            required(subject.family, subject.install.pip)
+            required(subject.family, subject.install)
     return found
 
 

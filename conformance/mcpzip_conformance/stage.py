@@ -297,7 +297,7 @@ class Stage:
         fakes = [self._fake(server) for server in servers]
         places: dict[str, object] = {"python": sys.executable, "home": str(self._folder / "home")}
         if self.subject.install is not None:
-            places["bin"] = str(required(self.subject.family, self.subject.install.pip))
+            places |= required(self.subject.family, self.subject.install)
         if self.subject.start.url:
             places["port"] = str(free_port())
         config = self.subject.config

@@ -74,7 +74,7 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
         cls, data: Mapping[str, object], source: str = "subject", here: Path | None = None
     ) -> "Subject":
         """The subject of a mapping with the structure of the file, without variants. here: the value of
-        ``{here}``.
+        ``{here}``, and where ``install.lock`` begins.
 
         SubjectError names ``source`` and the key.
         """
@@ -85,12 +85,16 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise SubjectError(source, said.path, said.found, said.remedy) from None
         for path, found, remedy in mistakes(subject):
             raise SubjectError(source, path, found, remedy)
+        folder = (here or Path.cwd()).resolve()
         places = {place: f"{{{place}}}" for place in COMMAND_PLACES}
-        places["here"] = str((here or Path.cwd()).resolve())
+        places["here"] = str(folder)
         words = tuple(str(fill(word, places)) for word in subject.start.command)
         env = {key: str(fill(value, places)) for key, value in subject.start.env.items()}
+        install = subject.install
+        if install is not None and install.lock:
+            install = msgspec.structs.replace(install, lock=str(folder / install.lock))
         return msgspec.structs.replace(
-            subject, start=msgspec.structs.replace(subject.start, command=words, env=env)
+            subject, install=install, start=msgspec.structs.replace(subject.start, command=words, env=env)
         )
 
     @property
@@ -104,7 +108,8 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
         that has an entry.
         """
         if self.config is None:
-            return "http" if "url" in places_in(self.start.command) else "stdio"
+            used = (*places_in(self.start.command), *places_in(self.start.env))
+            return "http" if "url" in used else "stdio"
         return self.config.upstream or self.config.entries()[0]
 
     def missing(self) -> dict[str, str]:

@@ -6,7 +6,17 @@ The rule: an error has three parts: the key path, what was found there, what to 
 import re
 from collections.abc import Iterable, Mapping
 
-from mcpzip_conformance.declaration import FEATURES, TRANSPORTS, Config, Declared, Program, Start, Tools
+from mcpzip_conformance.declaration import (
+    FEATURES,
+    TRANSPORTS,
+    Config,
+    Declared,
+    Install,
+    Program,
+    Start,
+    Tools,
+    npm_parts,
+)
 from mcpzip_conformance.template import as_json, places_in
 
 COMMAND_PLACES = (
@@ -18,6 +28,7 @@ COMMAND_PLACES = (
     "here",
     "home",
     "bin",
+    "packages",
     "port",
     "scenario",
     "record",
@@ -26,7 +37,7 @@ COMMAND_PLACES = (
 
 _PLACES: Mapping[str, frozenset[str]] = {
     "start.command": frozenset(COMMAND_PLACES),
-    "start.env": frozenset({"config", "here", "home", "bin", "port"}),
+    "start.env": frozenset({"config", "url", "here", "home", "bin", "packages", "port"}),
     "start.url": frozenset({"port"}),
     "config.template": frozenset({"servers"}),
     "config.stdio": frozenset({"name", "command", "args", "argv", "env"}),
@@ -58,7 +69,9 @@ Mistake = tuple[str, str, str]
 
 def mistakes(subject: Declared) -> Iterable[Mistake]:
     """Every error in ``subject``."""
-    yield from _start_mistakes(subject.start, subject.install is not None)
+    if subject.install is not None:
+        yield from _install_mistakes(subject.install)
+    yield from _start_mistakes(subject.start, subject.install)
     yield from _config_places(subject)
     if subject.config is not None:
         yield from _config_mistakes(subject.config)
@@ -75,15 +88,30 @@ def mistakes(subject: Declared) -> Iterable[Mistake]:
             yield f"lacks.{feature}", "it is empty", "say why in a sentence"
 
 
-def _start_mistakes(start: Start, installed: bool) -> Iterable[Mistake]:
+def _install_mistakes(install: Install) -> Iterable[Mistake]:
+    if bool(install.pip) == bool(install.npm):
+        found = "it has packages of both" if install.pip else "it has no packages"
+        yield "install", found, "name the packages of one registry: pip (PyPI) or npm"
+    if install.lock and not install.npm:
+        yield "install.lock", "it stands without install.npm", "name the packages, or remove lock"
+    for pin in install.npm:
+        try:
+            npm_parts(pin)
+        except ValueError as error:
+            yield "install.npm", str(error), "write the exact version"
+
+
+def _start_mistakes(start: Start, install: Install | None) -> Iterable[Mistake]:
     yield from _misplaced("start.command", start.command)
     yield from _misplaced("start.env", start.env)
     yield from _misplaced("start.url", start.url)
     if not start.command:
         yield "start.command", "it is empty", "write the program and its arguments"
     used = set(places_in(start.command)) | set(places_in(start.env))
-    if "bin" in used and not installed:
+    if "bin" in used and install is None:
         yield "install", "it is missing and start uses {bin}", "name the packages that bring the program"
+    if "packages" in used and (install is None or not install.npm):
+        yield "install.npm", "it is missing and start uses {packages}", "name the packages of npm"
     if start.url and not re.match(r"https?://", start.url):
         yield (
             "start.url",

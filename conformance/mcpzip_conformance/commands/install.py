@@ -1,4 +1,4 @@
-"""``install`` and ``uninstall``: subjects that come from a package index."""
+"""``install`` and ``uninstall``: subjects that come from a package registry."""
 
 import signal
 import sys
@@ -11,6 +11,7 @@ from rich.console import Console
 from mcpzip_conformance import installation
 from mcpzip_conformance.commands.completion import complete_families
 from mcpzip_conformance.commands.progress import INTERRUPTED
+from mcpzip_conformance.errors import InstallError
 from mcpzip_conformance.subject import Subject, load_all, names
 
 _MB = 1_000_000
@@ -21,7 +22,7 @@ _MB = 1_000_000
 @click.option("--force", is_flag=True, help="Install anew what is installed.")
 @click.option("--list", "listing", is_flag=True, help="List what is installed, and what could be.")
 def install_command(subjects: tuple[str, ...], force: bool, listing: bool) -> None:
-    """Install the pinned packages of subjects, each in a virtual environment of its own in the cache folder.
+    """Install the pinned packages of subjects from PyPI or npm, each in its own folder of the cache folder.
 
     That is $MCPZIP_CONFORMANCE_CACHE, or mcpzip-conformance where this system keeps caches.
     """
@@ -37,11 +38,10 @@ def install_command(subjects: tuple[str, ...], force: bool, listing: bool) -> No
         if subject.install is None:
             click.echo(f"{name}: there is nothing to install, its file has no [install]")
             continue
-        pins = subject.install.pip
-        with console.status(f"{subject.family}: {' '.join(pins)}"):
+        with console.status(f"{subject.family}: {' '.join(subject.install.pins)}"):
             try:
-                place = installation.install(subject.family, pins, force=force, waiting=_waiting)
-            except installation.InstallError as error:
+                place = installation.install(subject.family, subject.install, force=force, waiting=_waiting)
+            except InstallError as error:
                 raise click.ClickException(str(error)) from error
             except KeyboardInterrupt:
                 click.echo(f"Interrupted: {subject.family} is not installed.", err=True)
@@ -53,7 +53,7 @@ def install_command(subjects: tuple[str, ...], force: bool, listing: bool) -> No
 @click.argument("subjects", nargs=-1, metavar="SUBJECT...", shell_complete=complete_families)
 @click.option("--all", "everything", is_flag=True, help="Everything that is installed.")
 def uninstall_command(subjects: tuple[str, ...], everything: bool) -> None:
-    """Remove the environments of subjects, for any pins."""
+    """Remove what was installed for subjects, of any version."""
     if bool(subjects) == everything:
         raise click.UsageError("name a subject, or say --all")
     installed = installation.installed()
@@ -69,20 +69,20 @@ def _families(names: Iterable[str]) -> Iterable[tuple[str, Subject]]:
     found: dict[tuple[str, tuple[str, ...]], tuple[str, Subject]] = {}
     for name in names:
         for subject in load_all(name):
-            pins = subject.install.pip if subject.install is not None else ()
+            pins = subject.install.pins if subject.install is not None else ()
             found.setdefault((subject.family, pins), (name, subject))
     return found.values()
 
 
 def _family(name: str) -> str:
-    """The name of a subject's environment. If the subject's file is gone, the name as it is written."""
+    """The name of a subject's folders. If the subject's file is gone, the name as it is written."""
     known = {one.name for one in installation.installed()}
     return name if name in known else load_all(name)[0].family
 
 
 def _list() -> None:
     wanted = {
-        installation.folder(subject.family, subject.install.pip): subject
+        installation.folder(subject.family, subject.install): subject
         for name in names()
         for subject in load_all(name)
         if subject.install is not None

@@ -92,7 +92,7 @@ def _state(subject: Subject) -> str:
         return f"not run here: {subject.not_run}"
     if subject.install is None:
         return "ready"
-    there = bin_folder(subject.family, subject.install.pip) is not None
+    there = bin_folder(subject.family, subject.install) is not None
     return "installed" if there else "not installed"
 
 

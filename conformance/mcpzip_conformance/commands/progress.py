@@ -16,8 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from mcpzip_conformance.check import Check
 from mcpzip_conformance.commands.options import Limits
-from mcpzip_conformance.errors import SelectionError
-from mcpzip_conformance.installation import InstallError, bin_folder
+from mcpzip_conformance.errors import InstallError, SelectionError
+from mcpzip_conformance.installation import bin_folder
 from mcpzip_conformance.runner import run
 from mcpzip_conformance.subject import Subject, load_all
 from mcpzip_conformance.verdict import Report, SubjectReport, Verdict
@@ -123,7 +123,7 @@ def is_here(subject: Subject) -> bool:
     if not subject.not_run:
         return True
     if subject.install is not None:
-        return bin_folder(subject.family, subject.install.pip) is not None
+        return bin_folder(subject.family, subject.install) is not None
     program = subject.start.command[0]
     return "{" in program or shutil.which(program) is not None
 
@@ -144,5 +144,5 @@ def _installed(subject: Subject) -> bool:
     return (
         subject.install is None
         or bool(subject.not_run)
-        or bin_folder(subject.family, subject.install.pip) is not None
+        or bin_folder(subject.family, subject.install) is not None
     )

@@ -1,4 +1,5 @@
-"""Installing subjects: one real environment, of a wheel made here, and the rest with a stand-in for pip."""
+"""Installing subjects from PyPI: one real environment, of a wheel made here, and the rest with a stand-in for
+pip. test_npm_installation.py is of npm."""
 
 import os
 import signal
@@ -14,18 +15,13 @@ import pytest
 from click.testing import CliRunner
 from mcpzip_conformance import installation
 from mcpzip_conformance.cli import main
-from mcpzip_conformance.installation import (
-    InstallError,
-    bin_folder,
-    cache_for,
-    folder,
-    install,
-    installed,
-    remove,
-)
+from mcpzip_conformance.declaration import Install
+from mcpzip_conformance.errors import InstallError
+from mcpzip_conformance.installation import bin_folder, cache_for, folder, install, installed, remove
+from mcpzip_conformance.installing import command
 from mcpzip_conformance.processes import is_running
 
-PINS = ("tiny==1.0", "other==2.0")
+PINS = Install(pip=("tiny==1.0", "other==2.0"))
 EXE = ".exe" if sys.platform == "win32" else ""
 
 
@@ -60,7 +56,7 @@ class Pip:
 @pytest.fixture
 def pip(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Pip:
     stand_in = Pip()
-    monkeypatch.setattr(installation, "_run", stand_in)
+    monkeypatch.setattr(command, "run", stand_in)
     return stand_in
 
 
@@ -112,13 +108,13 @@ def test_a_subject_is_installed_used_and_removed(
 
     code, output = invoke("install", str(file))
     assert code == 0, output
-    programs = bin_folder("small", [pin])
+    programs = bin_folder("small", Install(pip=(pin,)))
     assert programs is not None
     assert str(programs) in output
     assert subprocess.run([programs / "tiny"], capture_output=True, text=True).stdout == "tiny it is\n"
-    made = (folder("small", [pin]) / "installed.json").stat().st_mtime_ns
+    made = (folder("small", Install(pip=(pin,))) / "installed.json").stat().st_mtime_ns
     assert invoke("install", str(file))[0] == 0
-    assert (folder("small", [pin]) / "installed.json").stat().st_mtime_ns == made
+    assert (folder("small", Install(pip=(pin,))) / "installed.json").stat().st_mtime_ns == made
     code, output = invoke("run", str(file), "--check", "protocol.ping")
     assert code == 1
     assert "It closed its output." in output
@@ -129,7 +125,7 @@ def test_a_subject_is_installed_used_and_removed(
     code, output = invoke("uninstall", str(file))
     assert code == 0
     assert output.startswith("small: removed, ")
-    assert bin_folder("small", [pin]) is None
+    assert bin_folder("small", Install(pip=(pin,))) is None
     assert os.listdir(cache) == ["lock"]
     assert invoke("uninstall", str(file)) == (0, "small: it is not installed\n")
 
@@ -148,7 +144,7 @@ def test_where_the_cache_is() -> None:
 
 def test_pip_gets_the_pins_and_force_gives_it_them_again(pip: Pip) -> None:
     install("small", PINS)
-    assert [tuple(command[-2:]) for command in pip.commands if "pip" in command] == [PINS]
+    assert [tuple(command[-2:]) for command in pip.commands if "pip" in command] == [PINS.pip]
     install("small", PINS)
     assert len(pip.commands) == 2
     install("small", PINS, force=True)
@@ -157,9 +153,9 @@ def test_pip_gets_the_pins_and_force_gives_it_them_again(pip: Pip) -> None:
 
 def test_other_pins_are_another_environment_and_all_go_together(pip: Pip) -> None:
     install("small", PINS)
-    install("small", PINS[:1])
+    install("small", Install(pip=PINS.pip[:1]))
     install("small-er", PINS)
-    assert [(one.name, one.pins, one.whole) for one in installed()].count(("small", PINS, True)) == 1
+    assert [(one.name, one.pins, one.whole) for one in installed()].count(("small", PINS.pip, True)) == 1
     assert len(remove("small")) == 2
     assert [one.name for one in installed()] == ["small-er"]
     assert bin_folder("small", PINS) is None
@@ -225,7 +221,7 @@ def test_an_interrupted_pip_is_gone(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGUSR1, interrupted)
     try:
         with (tmp_path / "log").open("wb") as log, pytest.raises(KeyboardInterrupt):
-            installation._run([sys.executable, "-c", code], os.environ, log)
+            command.run([sys.executable, "-c", code], os.environ, log)
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert not is_running(int((tmp_path / "log").read_text()))

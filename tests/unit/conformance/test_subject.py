@@ -274,6 +274,44 @@ def test_a_mistake_in_what_is_about_http_too(tmp_path: Path, old: str, new: str,
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("install", "says"),
+    [
+        ("", "install: it has no packages; name the packages of one registry: pip (PyPI) or npm."),
+        ('pip = ["p==1"]\nnpm = ["p@1.0.0"]', "install: it has packages of both;"),
+        ('pip = ["p==1"]\nlock = "p.json"', "install.lock: it stands without install.npm;"),
+        ('npm = ["p@^1.0.0"]', "install.npm: 'p@^1.0.0' is not NAME@VERSION with one version,"),
+        ('npm = ["p@latest"]', "install.npm: 'p@latest' is not NAME@VERSION"),
+        ('npm = ["p@git+ssh://example.org/p"]', "install.npm: 'p@git+ssh://example.org/p' is not"),
+        ('npm = ["@a/b/c@1.0.0"]', "install.npm: '@a/b/c@1.0.0' is not"),
+        ('npm = ["../p@1.0.0"]', "install.npm: '../p@1.0.0' is not"),
+    ],
+)
+def test_a_mistake_in_what_is_installed(tmp_path: Path, install: str, says: str) -> None:
+    with pytest.raises(SubjectError) as caught:
+        load(tmp_path, f"{GOOD}\n[install]\n{install}\n")
+    assert says in str(caught.value)
+
+
+def test_packages_of_npm_have_a_place_and_a_lock_beside_the_file(tmp_path: Path) -> None:
+    text = GOOD.replace('"{here}/p.py"', '"{packages}/@a/p/p.js"')
+    assert text != GOOD
+    with pytest.raises(SubjectError, match=r"install\.npm: it is missing and start uses \{packages\};"):
+        load(tmp_path, text)
+    subject = load(tmp_path, f'{text}\n[install]\nnpm = ["@a/p@1.0.0-rc.1"]\nlock = "locks/p.json"\n')
+    assert subject.install is not None
+    assert subject.install.pins == ("@a/p@1.0.0-rc.1",)
+    assert subject.install.lock == str(tmp_path.resolve() / "locks" / "p.json")
+
+
+def test_the_server_may_be_named_in_the_environment(tmp_path: Path) -> None:
+    subject = load(
+        tmp_path,
+        'title = "p"\n[start]\ncommand = ["p"]\nenv = { TARGET = "{url}" }\n[tools]\nnames = "{tool}"\n',
+    )
+    assert subject.upstream == "http"
+
+
 # Variants
 
 FAMILY = (
