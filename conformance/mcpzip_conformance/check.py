@@ -51,13 +51,14 @@ Play = Callable[[Stage], Awaitable[None]]
 @dataclass(frozen=True, slots=True)
 class Check:
     """id: ``group.name``; level: must, should or may; source: of the requirement; needs: features; posix: it
-    runs on POSIX systems only."""
+    runs on POSIX systems only; timed: it takes times, which need an idle machine."""
 
     id: str
     level: str
     source: str
     needs: tuple[str, ...]
     posix: bool
+    timed: bool
     play: Play
 
     @property
@@ -85,12 +86,18 @@ _CHECKS: dict[str, Check] = {}
 
 
 def check(
-    id: str, level: str, source: str, *, needs: tuple[str, ...] = (), posix: bool = False
+    id: str,
+    level: str,
+    source: str,
+    *,
+    needs: tuple[str, ...] = (),
+    posix: bool = False,
+    timed: bool = False,
 ) -> Callable[[Play], Play]:
     """Register the decorated function. Raises ValueError for an invalid id, group, level or feature."""
 
     def register(play: Play) -> Play:
-        made = Check(id, level, source, needs, posix, play)
+        made = Check(id, level, source, needs, posix, timed, play)
         if (
             id in _CHECKS
             or made.group not in GROUPS

@@ -37,6 +37,8 @@ FEATURES: Mapping[str, str] = {
 """The features that a check can need and a subject can lack."""
 
 TRANSPORTS = ("stdio", "http", "sse")
+SERVED = ("http", "sse")
+"""The transports of a subject that serves over HTTP."""
 LANGUAGES = ("python", "javascript")
 """The languages in which the checks can write a program (`program`)."""
 PROCESSES = ("one", "per-client", "per-capabilities")
@@ -75,14 +77,20 @@ class Install(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Start(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Its command. env: added to a minimal environment.
 
-    url: its URL if it serves Streamable HTTP; "" for stdio. up: a regular expression for the line that it
-    prints when it accepts connections, "" to try its port; group 1, if there is one, is the URL.
+    url: its URL if it serves over HTTP; "" for stdio. transport: ``http`` for Streamable HTTP, or ``sse`` for
+    HTTP+SSE, the transport of 2024-11-05. up: a regular expression for the line that it prints when it
+    accepts connections, "" to try its port; group 1, if there is one, is the URL.
     """
 
     command: tuple[str, ...]
     env: dict[str, str] = {}
     url: str = ""
+    transport: str = "http"
     up: str = ""
+
+    def __post_init__(self) -> None:
+        if self.transport not in SERVED:
+            raise ValueError(f"transport is {self.transport!r}; write {' or '.join(SERVED)}")
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

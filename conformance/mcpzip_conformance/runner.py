@@ -10,10 +10,11 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from mcpzip_conformance import machine
 from mcpzip_conformance.check import Check
 from mcpzip_conformance.client import PATIENCE
 from mcpzip_conformance.errors import ControlError, Finding, NotPlayableError
@@ -28,6 +29,8 @@ _MAX_MESSAGES = 60
 """Messages of a failed check's conversation in a report: the last ones."""
 
 Done = Callable[[Subject, Verdict], None]
+WhyNotIdle = Callable[[], Awaitable[str | None]]
+"""As `machine.why_not_idle`."""
 
 
 def default_jobs() -> int:
@@ -44,24 +47,38 @@ async def run(
     timeout: float = TIMEOUT,
     patience: float = PATIENCE,
     done: Done = lambda subject, verdict: None,
+    why_not_idle: WhyNotIdle = machine.why_not_idle,
 ) -> Report:
-    """Plays every check against every subject, ``jobs`` at a time; calls ``done`` with each verdict.
+    """Plays every check against every subject, ``jobs`` at a time, and then those that measure, one at a
+    time; calls ``done`` with each verdict.
 
-    timeout: seconds for a whole check; patience: seconds for one answer within it.
+    timeout: seconds for a whole check; patience: seconds for one answer within it; why_not_idle: asked before
+    and after a check that takes times, which is skipped, or its times dropped, if it gives a reason.
     """
     started, begun = datetime.now(UTC), time.monotonic()
     turn = asyncio.Semaphore(jobs or default_jobs())
+    verdicts: dict[tuple[str, str], Verdict] = {}
 
-    async def one(subject: Subject, check: Check) -> Verdict:
+    def judged(subject: Subject, check: Check, verdict: Verdict) -> None:
+        verdicts[subject.id, check.id] = verdict
+        done(subject, verdict)
+
+    async def one(subject: Subject, check: Check) -> None:
         async with turn:
             verdict = await judge(subject, check, timeout, patience)
-        done(subject, verdict)
-        return verdict
+        judged(subject, check, verdict)
 
     async with asyncio.TaskGroup() as group:
-        playing = [
-            (subject, [group.create_task(one(subject, check)) for check in checks]) for subject in subjects
-        ]
+        for subject in subjects:
+            for check in checks:
+                if not check.measures:
+                    group.create_task(one(subject, check))
+    for subject in subjects:
+        for check in checks:
+            if check.timed and not_applicable(subject, check) is None:
+                judged(subject, check, await _timed(subject, check, timeout, patience, why_not_idle))
+            elif check.measures:
+                judged(subject, check, await judge(subject, check, timeout, patience))
     return Report(
         started=started.isoformat(timespec="seconds"),
         seconds=round(time.monotonic() - begun, 3),
@@ -69,9 +86,22 @@ async def run(
         platform=sys.platform,
         checks=tuple(map(requirement, checks)),
         subjects=tuple(
-            _subject_report(subject, tuple(task.result() for task in tasks)) for subject, tasks in playing
+            _subject_report(subject, tuple(verdicts[subject.id, check.id] for check in checks))
+            for subject in subjects
         ),
     )
+
+
+async def _timed(
+    subject: Subject, check: Check, timeout: float, patience: float, why_not_idle: WhyNotIdle
+) -> Verdict:
+    """Play a check that takes times, unless the machine isn't idle before or after it."""
+    if (reason := await why_not_idle()) is not None:
+        return _verdict(check, Status.SKIPPED, 0.0, reason)
+    verdict = await judge(subject, check, timeout, patience)
+    if verdict.status is Status.PASSED and (reason := await why_not_idle()) is not None:
+        return _verdict(check, Status.SKIPPED, verdict.seconds, reason)
+    return verdict
 
 
 async def judge(

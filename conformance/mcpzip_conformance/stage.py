@@ -25,6 +25,7 @@ from msgspec import UNSET
 from mcpzip.wire import LATEST_LEGACY_VERSION
 from mcpzip_conformance.channel.http import HttpChannel
 from mcpzip_conformance.channel.in_process import InProcessChannel
+from mcpzip_conformance.channel.sse import SseChannel
 from mcpzip_conformance.channel.stdio import StdioChannel
 from mcpzip_conformance.client import PATIENCE, Answer, Client
 from mcpzip_conformance.compare_json import Likeness, diff, lines
@@ -170,7 +171,8 @@ class Stage:
                 port=int(str(places["port"])),
                 patience=self.patience * TO_START,
             )
-            client.channel = HttpChannel(listening.url, listening.process, client, headers=headers)
+            kind = SseChannel if start.transport == "sse" else HttpChannel
+            client.channel = kind(listening.url, listening.process, client, headers=headers)
         else:
             self._commands[client] = (command, surroundings, cwd)
             client.channel = await StdioChannel.start(command, client, env=surroundings, cwd=cwd)
@@ -192,7 +194,8 @@ class Stage:
         client = Client(self.patience, answers)
         self.transcripts.append(client.transcript)
         if isinstance(channel, HttpChannel):
-            client.channel = HttpChannel(channel.url, channel.process, client, headers=headers, owned=False)
+            kind = type(channel)
+            client.channel = kind(channel.url, channel.process, client, headers=headers, owned=False)
         else:
             command, surroundings, cwd = self._commands[player.client]
             self._commands[client] = (command, surroundings, cwd)

@@ -117,6 +117,9 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
         derived = {"http": "It is reached over stdio."} if not self.start.url else {}
         if self.start.url:
             derived["stdio"] = "It is reached over HTTP."
+            if self.start.transport == "sse":
+                derived["http"] = "It is reached over HTTP+SSE, the transport of 2024-11-05."
+                derived["modern"] = "The protocol has had no HTTP+SSE since 2025-03-26."
         if self.shared is None:
             derived["shared"] = "Its file doesn't say that it serves several clients at the same time."
         if self.upstream != "stdio":

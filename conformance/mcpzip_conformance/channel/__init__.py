@@ -3,6 +3,7 @@
     stdio        lines on the pipes of a process
     in_process   the same lines to a fake in this process
     http         Streamable HTTP, with and without a session
+    sse          HTTP+SSE, the transport of 2024-11-05
 
 The rule: a channel sends messages unchanged and judges none. Failures are reported to its `Sink`.
 """

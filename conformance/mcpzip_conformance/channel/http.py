@@ -29,7 +29,7 @@ from mcpzip_conformance.processes import Process
 
 _ACCEPT = "application/json, text/event-stream"
 _REMARKED = 300
-_BROKEN = (httpx.HTTPError, httpx.InvalidURL, BodyTooLongError, ValueError)
+BROKEN = (httpx.HTTPError, httpx.InvalidURL, BodyTooLongError, ValueError)
 """What a response, or the address it should come from, can raise: ValueError for an event that is too long,
 or a session id that no header can hold."""
 _LEAVING = 1.0
@@ -84,7 +84,7 @@ class HttpChannel:
 
     def write(self, raw: bytes) -> None:
         """POST a message. Messages that get no answer are sent one at a time."""
-        self._start(self._post(raw), _request_id(raw))
+        self._start(self._post(raw), request_id_of(raw))
 
     def cancel(self, id: bytes, notification: bytes) -> bool:
         """In the modern era by closing the request's stream, else by the notification."""
@@ -108,7 +108,7 @@ class HttpChannel:
             if self.session and (self._process is None or self._process.code is None):
                 async with asyncio.timeout(min(_LEAVING, grace or _LEAVING)):
                     await self._client.delete(self.url, headers=self._headers())
-        except (*_BROKEN, TimeoutError):
+        except (*BROKEN, TimeoutError):
             pass  # the connection is closed in any case
         finally:
             self.session = ""
@@ -163,7 +163,7 @@ class HttpChannel:
             if request_id is not None and method != "initialize":
                 next_one()
             await self._exchange(raw, headers, method, request_id, next_one)
-        except _BROKEN as error:
+        except BROKEN as error:
             if not self._leaving:
                 self._sink.remark(f"the connection broke: {error!r}")
                 if request_id is not None:
@@ -245,7 +245,7 @@ class HttpChannel:
                     await self._read(response, None)
                 elif response.status_code != 405:
                     self._sink.remark(f"HTTP {response.status_code} for the stream (GET)")
-        except _BROKEN as error:
+        except BROKEN as error:
             if not self._leaving:
                 self._sink.remark(f"the stream (GET) broke: {error!r}")
 
@@ -284,7 +284,7 @@ def _text(raw: bytes | None) -> str | None:
     return unquote(raw) if raw is not None and raw.startswith(b'"') else None
 
 
-def _request_id(raw: bytes) -> bytes | None:
+def request_id_of(raw: bytes) -> bytes | None:
     """The id of a request; None for an answer, whose id is of the other side's counting."""
     message = _members(raw)
     return message.get("id") if "method" in message else None

@@ -71,11 +71,11 @@ async def listing(stage: Stage) -> None:
     tools = await player.list_tools()
     expect(tools, "It lists no tools.")
     written = _tokens([one.raw.encode() for each in servers for one in each.scenario.all_tools()])
-    stage.measure("tools/list", _tokens(tools), "tokens")
-    stage.measure("tools/list, to the servers' own", _tokens(tools) / written, "ratio")
+    stage.measure("tools/list of 40 tools", _tokens(tools), "tokens")
+    stage.measure("tools/list ÷ the servers' own", _tokens(tools) / written, "ratio")
     said = player.opening.fields.get("instructions")
     text = said.encode("utf-8", "surrogatepass") if isinstance(said, str) else b""
-    stage.measure("instructions", round(len(text) / _BYTES_PER_TOKEN), "tokens")
+    stage.measure("instructions at the handshake", round(len(text) / _BYTES_PER_TOKEN), "tokens")
 
 
 @check("cost.search-reply", MAY, CONTRACT, needs=("search",))
@@ -88,10 +88,10 @@ async def search_reply(stage: Stage) -> None:
         reply = await player.search_reply(query)
         expect(not reply.failed, f"The search for {query!r} fails: {reply.text[:200]}")
         sizes.append(_tokens([reply.result or b"{}"]))
-    stage.measure("search reply", statistics.median(sizes), "tokens")
+    stage.measure("answer to one search", statistics.median(sizes), "tokens")
 
 
-@check("cost.start-up", MAY, CONTRACT)
+@check("cost.start-up", MAY, CONTRACT, timed=True)
 async def start_up(stage: Stage) -> None:
     """The time from its start until ``initialize`` is answered, and until a first call is: the middle one of
     three starts; and the ratio to the server alone."""
@@ -107,11 +107,11 @@ async def start_up(stage: Stage) -> None:
             alone = await stage.straight(WELL, measured=True)
             straight.append(_at(alone))
             await alone.client.end()
-    stage.measure("start to initialize", statistics.median(opened), "ms")
-    stage.measure("start to first call", statistics.median(called), "ms")
+    stage.measure("time until initialize is answered", statistics.median(opened), "ms")
+    stage.measure("time until a first call is answered", statistics.median(called), "ms")
     if straight:
         ratio = statistics.median(opened) / statistics.median(straight)
-        stage.measure("start to initialize, to the server's own", ratio, "ratio")
+        stage.measure("start ÷ start of the server alone", ratio, "ratio")
 
 
 def _at(player: Player) -> float:
@@ -130,7 +130,7 @@ async def _first_call(player: Player) -> None:
         await asyncio.sleep(0.01)
 
 
-@check("cost.latency", MAY, CONTRACT)
+@check("cost.latency", MAY, CONTRACT, timed=True)
 async def latency(stage: Stage) -> None:
     """The time that it adds to a call: the middle one of 50, after a warm-up, in alternation with 50 straight
     to the server; and the ratio of the two. A call among 32 at a time, too."""
@@ -144,14 +144,14 @@ async def latency(stage: Stage) -> None:
         await asyncio.gather(*(call(player) for _ in range(_AT_A_TIME)))
 
     own, its = await _in_turn(call, straight, through, _CALLS, _WARM_UP)
-    stage.measure("added to a call", its - own, "ms")
-    stage.measure("a call, to the server's own", its / own, "ratio")
+    stage.measure("time added to one call", its - own, "ms")
+    stage.measure("one call ÷ the same without proxy", its / own, "ratio")
     own, its = await _in_turn(many, straight, through, _ROUNDS)
-    stage.measure(f"a call of {_AT_A_TIME} at a time", its / _AT_A_TIME, "ms")
-    stage.measure(f"a call of {_AT_A_TIME} at a time, to the server's own", its / own, "ratio")
+    stage.measure(f"time of one of {_AT_A_TIME} calls at once", its / _AT_A_TIME, "ms")
+    stage.measure(f"{_AT_A_TIME} calls at once ÷ the same without proxy", its / own, "ratio")
 
 
-@check("cost.large-result", MAY, CONTRACT)
+@check("cost.large-result", MAY, CONTRACT, timed=True)
 async def large_result(stage: Stage) -> None:
     """The time of a call whose result has 1 MB: the middle one of five, in alternation with five straight to
     the server; and the ratio of the two."""
@@ -163,8 +163,8 @@ async def large_result(stage: Stage) -> None:
         expect(len(text) == _LARGE, f"The result has {len(text)} characters of {_LARGE}.")
 
     own, its = await _in_turn(call, straight, through, _LARGE_CALLS)
-    stage.measure("a result of 1 MB", its, "ms")
-    stage.measure("a result of 1 MB, to the server's own", its / own, "ratio")
+    stage.measure("time of a call with a result of 1 MB", its, "ms")
+    stage.measure("result of 1 MB ÷ the same without proxy", its / own, "ratio")
 
 
 async def _in_turn(
@@ -193,7 +193,7 @@ async def memory(stage: Stage) -> None:
     await player.call(servers[0].name, servers[0].scenario.all_tools()[0].name)
     fakes = {line.pid for record in stage.records().values() for line in record.events("start")}
     kept = [_resident(pid) for pid in _descendants(player.client.process.pid, fakes)]
-    stage.measure("memory", sum(kept) / _MB, "MB")
+    stage.measure("memory, without its servers", sum(kept) / _MB, "MB")
 
 
 def _descendants(root: int, without: set[int]) -> list[int]:

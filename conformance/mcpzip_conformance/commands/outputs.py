@@ -14,7 +14,8 @@ from rich.console import Console
 
 from mcpzip_conformance import output
 from mcpzip_conformance.files import writable, written
-from mcpzip_conformance.report import as_html, as_json, as_junit, as_markdown, terminal
+from mcpzip_conformance.report import as_badge, as_html, as_json, as_junit, as_markdown, changes, terminal
+from mcpzip_conformance.report.changes import Changes
 from mcpzip_conformance.verdict import Report
 
 STDOUT = "-"
@@ -25,6 +26,8 @@ _RENDERINGS: dict[str, tuple[Callable[[Report], str], str]] = {
     "json": (as_json.render, "as JSON, every finding with its diff and messages"),
     "junit": (as_junit.render, "as JUnit XML"),
     "markdown": (as_markdown.render, "as a Markdown scorecard"),
+    "summary": (as_markdown.summary, "in short, in Markdown: scores and findings, for the page of a CI job"),
+    "badge": (as_badge.render, "as the JSON of a badge of shields.io"),
     "html": (as_html.render, "as one HTML page"),
 }
 
@@ -39,7 +42,7 @@ class Outputs:
     def of(cls, **files: str | None) -> "Outputs":
         """The requested outputs. Raises UsageError if two go to stdout, and McpzipError if a file can't be
         written, which is checked before anything is played."""
-        requested = {name: file for name, file in files.items() if file is not None}
+        requested = {name: file for name in _RENDERINGS if (file := files.get(name)) is not None}
         if list(requested.values()).count(STDOUT) > 1:
             both = " and ".join(f"--{name}" for name, file in requested.items() if file == STDOUT)
             raise click.UsageError(f"{both} would both go to stdout: give one of them a file.")
@@ -48,16 +51,19 @@ class Outputs:
                 writable(Path(file))
         return cls(requested)
 
-    def deliver(self, report: Report) -> None:
-        """Write the files. Show the report on the terminal unless a format is printed there."""
+    def deliver(self, report: Report, against: Changes | None = None) -> None:
+        """Write the files. Show the report on the terminal unless a format is printed there. against: what
+        changed since an earlier result, if that was asked; the terminal and the summary show it."""
         for name, file in self.files.items():
-            text = _RENDERINGS[name][0](report)
+            text = as_markdown.summary(report, against) if name == "summary" else _RENDERINGS[name][0](report)
             if file == STDOUT:
                 (output.data if name == "json" else output.document)(text)
             else:
                 written(Path(file), text if text.endswith("\n") else text + "\n")
         if STDOUT not in self.files.values():
             terminal.render(report, Console())
+        if against is not None:
+            changes.render(against, Console(stderr=STDOUT in self.files.values()))
 
 
 class JsonCommand(click.Command):
@@ -78,7 +84,7 @@ class JsonCommand(click.Command):
 
 
 def outputs(command: _Command) -> _Command:
-    """--json, --junit, --markdown and --html, as arguments for `Outputs.of`."""
+    """--json, --junit and so on, as arguments for `Outputs.of`."""
     for name, (_, what) in reversed(_RENDERINGS.items()):
         metavar = "[FILE.json]" if name == "json" else "FILE"
         command = click.option(f"--{name}", metavar=metavar, type=click.Path(), help=f"The report {what}.")(

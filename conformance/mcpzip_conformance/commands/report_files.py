@@ -1,5 +1,6 @@
 """Reads reports from files, and merges them."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,9 @@ from mcpzip_conformance.errors import SelectionError
 from mcpzip_conformance.report import as_json
 from mcpzip_conformance.verdict import Report
 
+PUBLISHED = Path(__file__).parents[1] / "published"
+"""The scorecards of versions, without conversations: VERSION.json."""
+
 
 def read(file: str) -> Report:
     """The report in ``file``. Raises McpzipError if it can't be read."""
@@ -19,6 +23,21 @@ def read(file: str) -> Report:
     except OSError as error:
         raise McpzipError(f"{file} can't be read ({error.strerror}): check the path.") from error
     return as_json.read(data, file)
+
+
+def earlier(name: str) -> tuple[Report, str]:
+    """The result to compare with, and what it is called: a file, or what a version of mcpzip published, which
+    is shipped. Raises McpzipError if there is none."""
+    if name.endswith(".json"):
+        return read(name), name
+    shipped = PUBLISHED / f"{name}.json"
+    if re.fullmatch(r"[\w.+-]+", name) and shipped.is_file():
+        return read(str(shipped)), f"the published result of version {name}"
+    known = ", ".join(sorted(path.stem for path in PUBLISHED.glob("*.json"))) or "none"
+    raise SelectionError(
+        f"There is no published result of version {name!r} (there is: {known}): name one, or a file that "
+        "run --json FILE.json wrote."
+    )
 
 
 def merged(reports: Sequence[Report], names: Sequence[str]) -> Report:

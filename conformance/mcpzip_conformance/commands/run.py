@@ -7,12 +7,14 @@ import click
 
 from mcpzip_conformance import known_failures
 from mcpzip_conformance.checks import ALL
+from mcpzip_conformance.commands import report_files
 from mcpzip_conformance.commands.completion import complete_subjects
 from mcpzip_conformance.commands.options import Limits, Selection, limits, selection
 from mcpzip_conformance.commands.outputs import JsonCommand, Outputs, outputs
 from mcpzip_conformance.commands.progress import play, subjects
 from mcpzip_conformance.files import writable
 from mcpzip_conformance.known_failures import Expectations
+from mcpzip_conformance.report.changes import changes
 from mcpzip_conformance.subject import family
 from mcpzip_conformance.verdict import Report, Status
 
@@ -31,6 +33,12 @@ KNOWN = tuple(check.id for check in ALL)
     type=click.Path(),
     help="Pin what fails now in FILE; reasons in it stay.",
 )
+@click.option(
+    "--against",
+    metavar="VERSION|FILE.json",
+    type=click.Path(),
+    help="An earlier result: exit 1 for what got worse.",
+)
 @outputs
 @limits
 def run_command(
@@ -40,23 +48,23 @@ def run_command(
     levels: tuple[str, ...],
     expect: str | None,
     write_expect: str | None,
-    json: str | None,
-    junit: str | None,
-    markdown: str | None,
-    html: str | None,
+    against: str | None,
     jobs: int,
     timeout: float,
     patience: float,
+    **formats: str | None,
 ) -> None:
     """Play checks against proxies.
 
     SUBJECT is a shipped one (mcpzip), one variant of it (mcpzip:direct), or a .toml file.
 
     Exit code 1 if a check of level must fails; with --expect if a check fails that isn't in FILE, or one
-    passes that is.
+    passes that is; with --against if a check got worse than in an earlier result: that of a version of
+    mcpzip, as published, or one that --json wrote.
     """
-    wanted = Outputs.of(json=json, junit=junit, markdown=markdown, html=html)
+    wanted = Outputs.of(**formats)
     known = _known(expect, write_expect)
+    earlier = report_files.earlier(against) if against is not None else None
     chosen, checks = subjects(names), Selection(groups, ids, levels).checks()
     report = play(chosen, checks, Limits(jobs, timeout, patience), known.why)
     if write_expect is not None:
@@ -65,8 +73,12 @@ def run_command(
         click.echo(_pinned(known_failures.apply(report, known), write_expect), err=True)
     if expect is not None or write_expect is not None:
         report = known_failures.apply(report, known)
-    wanted.deliver(report)
-    sys.exit(0 if report.clean() else 1)
+    found = changes(report, *earlier, KNOWN) if earlier is not None else None
+    wanted.deliver(report, found)
+    clean = found is None or not found.worse()
+    if found is None or report.expecting:
+        clean &= report.clean()
+    sys.exit(0 if clean else 1)
 
 
 def _known(expect: str | None, write_expect: str | None) -> Expectations:

@@ -16,7 +16,7 @@ from mcpzip_conformance.checks import ALL
 from mcpzip_conformance.client import PATIENCE
 from mcpzip_conformance.mutants.faults import FAULTS
 from mcpzip_conformance.runner import TIMEOUT, judge
-from mcpzip_conformance.subject import Start, Subject
+from mcpzip_conformance.subject import Subject
 from mcpzip_conformance.verdict import Status, Verdict
 
 HERE = Path(__file__).parent
@@ -44,7 +44,7 @@ def mutant(fault: str) -> Subject:
     subject = right(FAULTS[fault].mode)
     python, _, _, *words = subject.start.command
     command = (python, "-m", "mcpzip_conformance.mutants.wrong", fault, *words)
-    start = Start(command=command, env=subject.start.env, url=subject.start.url, up=subject.start.up)
+    start = msgspec.structs.replace(subject.start, command=command)
     return msgspec.structs.replace(subject, id=fault, title=fault, start=start)
 
 

@@ -5,9 +5,11 @@ under test is escaped, so that it is never markup.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mcpzip_conformance.check import LEVELS
+from mcpzip_conformance.report.changes import Changes
+from mcpzip_conformance.report.changes import lines as lines_of_changes
 from mcpzip_conformance.report.matrix import (
     NOT_RUN,
     Row,
@@ -24,11 +26,17 @@ from mcpzip_conformance.report.matrix import (
     sentence,
     well_formed,
 )
-from mcpzip_conformance.verdict import Report, SubjectReport, Verdict
+from mcpzip_conformance.verdict import Report, Status, SubjectReport, Verdict
 
 _SCORED = ("must", "should")
 _LEAST = "may"
 """Scored too in a group without a must."""
+_MINUTES = 120
+"""Seconds from which a time is shown in minutes."""
+_FIGURES = (
+    "*A ÷ B* is a ratio: 2 is twice as much. *Tokens* are bytes of JSON, divided by four. A dash: there is "
+    "no such figure."
+)
 _PLAIN = re.compile(r"[\w.:/+()-][\w.:/+() -]*")
 _MARKUP = re.compile(r"[\\`*{}\[\]<>|~#&$]|(?<![^\W_])_|_(?![^\W_])")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
@@ -41,13 +49,24 @@ def render(report: Report) -> str:
     """``report`` as a Markdown document."""
     parts = [_title(report), _scores(report)]
     for group, lines in rows(report).items():
-        judged = [row for row in lines if not row.unit]
+        judged = [row for row in lines if not row.check.measures]
         if judged:
             parts.append(f"## {escaped(group)}\n\n{_checks(report, judged)}")
-    measured = [row for lines in rows(report).values() for row in lines if row.unit]
+    measured = [row for lines in rows(report).values() for row in lines if row.check.measures]
     if measured:
         parts.append(f"## Measured\n\n{_figures(report, measured)}")
-    parts.append(f"## Findings of level {LEVELS[0]}\n\n{_findings(report)}")
+    parts.append(f"## Findings of level {LEVELS[0]}\n\n{_findings(report, LEVELS[0])}")
+    return well_formed("\n\n".join(parts)) + "\n"
+
+
+def summary(report: Report, changes: Changes | None = None) -> str:
+    """``report`` in short, for the page of a CI job: the scores, what changed, and the findings. The rest is
+    in the other formats."""
+    parts = [_title(report), _scores(report)]
+    if changes is not None:
+        told = "\n".join(f"- {escaped(line.strip())}" for line in lines_of_changes(changes))
+        parts.append(f"## Against {escaped(changes.source)}\n\n{told or 'Nothing to compare.'}")
+    parts += [f"## Findings of level {level}\n\n{_findings(report, level)}" for level in _SCORED]
     return well_formed("\n\n".join(parts)) + "\n"
 
 
@@ -74,19 +93,19 @@ def _scores(report: Report) -> str:
     also = f" (*{', '.join(least)}*: also *{_LEAST}*)" if least else ""
     legend = (
         f"Passed/judged checks of each group: {levels}{also}. Judged checks are those that passed or failed; "
-        "*skipped* checks need a feature that the subject declares that it lacks."
+        "*skipped* checks need a feature that the subject declares that it lacks. *Time*: all checks of the "
+        "subject, one after another; several were played at a time."
     )
     lines = []
     for subject in report.subjects:
         name = f"{_linked(subject, names(report)[subject.id])} {escaped(subject.version)}".rstrip()
         if subject.not_run:
-            lines.append([name, f"*{NOT_RUN}*", *[""] * (len(groups) + 1)])
+            lines.append([name, f"*{NOT_RUN}*", *[""] * (len(groups) + 2)])
             continue
         each = [[score(subject, level) for level in _SCORED]]
         each += [[score(subject, level, group) for level in scored[group]] for group in groups]
-        skipped = str(score(subject).skipped)
-        lines.append([name, *map(_both, each), skipped])
-    table = _table(["subject", "all", *map(escaped, groups), "skipped"], lines)
+        lines.append([name, *map(_both, each), str(score(subject).skipped), _took(subject.seconds)])
+    table = _table(["subject", "all", *map(escaped, groups), "skipped", "time"], lines)
     reasons = [
         f"- *{NOT_RUN}*, {escaped(names(report)[subject.id])}: {escaped(subject.not_run)}"
         for subject in report.subjects
@@ -99,6 +118,10 @@ def _levels(report: Report, group: str) -> tuple[str, ...]:
     """The levels of which a group's score is shown."""
     of_group = {check.level for check in report.checks if check.group == group}
     return _SCORED if "must" in of_group or _LEAST not in of_group else (*_SCORED, _LEAST)
+
+
+def _took(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < _MINUTES else f"{seconds / 60:.0f} min"
 
 
 def _both(scores: Sequence[Score]) -> str:
@@ -123,7 +146,7 @@ def _checks(report: Report, lines: Sequence[Row]) -> str:
 def _figures(report: Report, lines: Sequence[Row]) -> str:
     subjects = played(report)
     verdicts = [by_check(subject) for subject in subjects]
-    return _table(
+    table = _table(
         ["check", "measured", *(escaped(names(report)[subject.id]) for subject in subjects)],
         (
             [
@@ -132,17 +155,31 @@ def _figures(report: Report, lines: Sequence[Row]) -> str:
                 *(_value(row, by_id.get(row.check.id)) for by_id in verdicts),
             ]
             for row in lines
+            if row.unit
         ),
         right=range(2, 2 + len(subjects)),
     )
+    return "\n\n".join([_FIGURES, table, *_why_not_measured(lines, verdicts)])
 
 
-def _findings(report: Report) -> str:
+def _why_not_measured(lines: Sequence[Row], verdicts: Sequence[Mapping[str, Verdict]]) -> Iterator[str]:
+    """A paragraph for each reason why a check has no figure of any subject."""
+    reasons: dict[str, list[str]] = {}
+    for row in lines:
+        if not row.unit:
+            for reason in {by_id[row.check.id].summary for by_id in verdicts if row.check.id in by_id}:
+                reasons.setdefault(reason, []).append(_code(row.check.id))
+    for reason, checks in reasons.items():
+        if reason:
+            yield f"{', '.join(checks)}: {escaped(reason)}"
+
+
+def _findings(report: Report, level: str) -> str:
     parts = []
     for subject in played(report):
         lines = [
             f"- {_code(verdict.check)}: {escaped(sentence(verdict))}"
-            for verdict in findings(subject, LEVELS[:1])
+            for verdict in findings(subject, [level])
         ]
         if lines:
             parts.append(f"**{escaped(names(report)[subject.id])}**\n\n" + "\n".join(lines))
@@ -155,7 +192,9 @@ def _cell(verdict: Verdict | None) -> str:
 
 def _value(row: Row, verdict: Verdict | None) -> str:
     figure = row.of(verdict)
-    return amount(figure.value, figure.unit) if figure else _cell(verdict)
+    if figure:
+        return amount(figure.value, figure.unit)
+    return "–" if verdict and verdict.status is Status.PASSED else _cell(verdict)
 
 
 def _linked(subject: SubjectReport, name: str) -> str:

@@ -61,7 +61,14 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def played(wrong: str, tmp_path_factory: pytest.TempPathFactory) -> Played:
     folder = tmp_path_factory.mktemp("reports")
-    names = {"--json": "report.json", "--junit": "junit.xml", "--markdown": "card.md", "--html": "page.html"}
+    names = {
+        "--json": "report.json",
+        "--junit": "junit.xml",
+        "--markdown": "card.md",
+        "--html": "page.html",
+        "--summary": "summary.md",
+        "--badge": "badge.json",
+    }
     files = [word for option, name in names.items() for word in (option, str(folder / name))]
     return Played(folder, *invoke("run", "direct", wrong, *ASKED, *files))
 
@@ -70,11 +77,47 @@ def test_a_run_shows_a_table_and_writes_what_was_asked_for(played: Played) -> No
     assert played.code == 1
     assert ["fidelity.is-error", "│", "must", "│", "passed", "│", "FAILED"] in lines(played.output)
     assert '-  "isError": true' in played.output
-    assert sorted(os.listdir(played.folder)) == ["card.md", "junit.xml", "page.html", "report.json"]
+    assert sorted(os.listdir(played.folder)) == [
+        "badge.json",
+        "card.md",
+        "junit.xml",
+        "page.html",
+        "report.json",
+        "summary.md",
+    ]
+    assert json.loads(played.file("badge.json"))["message"] == "must 3/4"
+    assert "## Findings of level must" in played.file("summary.md")
     assert {one["id"] for one in json.loads(played.file("report.json"))["subjects"]} == {"direct", "wrong"}
     assert ET.fromstring(played.file("junit.xml")).get("failures") == "1"
     assert "fidelity.is-error" in played.file("card.md")
     assert played.file("page.html").startswith("<!doctype html>")
+
+
+def test_a_run_is_compared_with_an_earlier_one(played: Played, wrong: str, tmp_path: Path) -> None:
+    asked = ("--check", "fidelity.is-error", "--check", "fidelity.meta")
+    code, output = invoke("run", wrong, *asked, "--against", played.report)
+    assert (code, "wrong: no change" in output) == (0, True), "what failed before is no worse"
+
+    was = json.loads(played.file("report.json"))
+    [subject] = [one for one in was["subjects"] if one["id"] == "wrong"]
+    for verdict in subject["verdicts"]:
+        verdict["status"] = {"passed": "failed", "failed": "passed"}.get(verdict["status"], verdict["status"])
+    (tmp_path / "was.json").write_text(json.dumps(was), encoding="utf-8")
+    summary = tmp_path / "summary.md"
+    code, output = invoke(
+        "run", wrong, *asked, "--against", str(tmp_path / "was.json"), "--summary", str(summary)
+    )
+    assert code == 1
+    assert "wrong: 1 worse, 1 better" in output
+    assert "worse: fidelity.is-error (must), passed before, failed now: The answer" in output
+    assert "- better: fidelity.meta (must), failed before, passed now" in summary.read_text("utf-8")
+
+
+def test_what_there_is_no_result_of_is_said_before_anything_is_played(wrong: str) -> None:
+    for version in ("0.0.0", "../0.1.0", ""):
+        code, output = invoke("run", wrong, "--against", version)
+        assert code == 2
+        assert f"There is no published result of version {version!r}" in " ".join(output.split())
 
 
 def test_json_alone_prints_and_before_a_subject_takes_it_for_no_file(wrong: str) -> None:

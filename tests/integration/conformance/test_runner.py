@@ -50,7 +50,13 @@ OVER_HTTP = (
     "conversation.sampling",
     "security.sessions-apart",
 )
-
+OVER_SSE = (
+    "protocol.ping",
+    "fidelity.is-error",
+    "conversation.progress",
+    "conversation.elicitation-form",
+    "fidelity.large-arguments",
+)
 SEVERAL = (
     "shared.results",
     "shared.cancel",
@@ -125,6 +131,46 @@ sys.stdin.read()
     assert not is_running(pids[0])
 
 
+async def test_what_measures_is_played_last_one_at_a_time_and_on_an_idle_machine_only() -> None:
+    under_way: list[str] = []
+    log: list[str] = []
+
+    def checked(id: str, *, timed: bool = False) -> Check:
+        async def play(stage: Stage) -> None:
+            under_way.append(id)
+            log.append(" ".join(under_way))
+            await asyncio.sleep(0)
+            under_way.remove(id)
+
+        return Check(id, MUST, "docs/x", (), False, timed, play)
+
+    idle = iter([None, None, None, "It is busy.", "It is busy."])
+
+    async def why_not_idle() -> str | None:
+        log.append("asked")
+        return next(idle)
+
+    checks = [
+        checked("cost.a", timed=True),
+        checked("protocol.b"),
+        checked("cost.c", timed=True),
+        checked("cost.d"),
+        checked("cost.e", timed=True),
+    ]
+    report = await run([Subject.load("direct")], checks, jobs=1, why_not_idle=why_not_idle)
+    assert log == ["protocol.b", "asked", "cost.a", "asked", "asked", "cost.c", "asked", "cost.d", "asked"]
+    verdicts = report.subjects[0].verdicts
+    assert [verdict.check for verdict in verdicts] == [check.id for check in checks]
+    assert [verdict.summary for verdict in verdicts] == ["", "", "It is busy.", "", "It is busy."]
+    assert verdicts[2].status is verdicts[4].status is Status.SKIPPED
+
+
+async def test_over_the_transport_of_2024_11_05_the_fake_itself_passes() -> None:
+    report = await run([Subject.load("direct-sse")], [BY_ID[id] for id in OVER_SSE])
+    assert troubles(report) == []
+    assert report.subjects[0].count(Status.PASSED) == len(OVER_SSE)
+
+
 async def test_a_finding_is_a_diff_that_can_be_read() -> None:
     verdict = await hunt("drops-is-error")
     assert verdict.summary == "The answer to tools/call shop tell differs."
@@ -141,7 +187,7 @@ def wait_until_gone(pids: set[int]) -> None:
 
 
 def made(play: Callable[[Stage], Awaitable[None]]) -> Check:
-    return Check("protocol.made-up", MUST, "docs/x", (), False, play)
+    return Check("protocol.made-up", MUST, "docs/x", (), False, False, play)
 
 
 async def judged(

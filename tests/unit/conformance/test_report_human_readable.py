@@ -72,8 +72,10 @@ def test_markdown_is_a_scorecard() -> None:
         "search",
         "security",
         "skipped",
+        "time",
     ]
     assert scores[2][:4] == ["Proxy 2 1.2", "5/6 · 1/2", "2/2 · 1/1", "1/2 · 0/1"]
+    assert scores[2][-2:] == ["1", "4 s"]
     assert scores[4][:2] == ["Absent 1.9", "not run here"]
     assert "- *not run here*, Absent: It needs Go." in text
     assert cells(text, 1)[2] == ["protocol.ids", "must", "✓", "✓", "(✗)"]
