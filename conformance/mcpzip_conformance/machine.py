@@ -24,11 +24,10 @@ async def why_not_idle() -> str | None:
         await asyncio.sleep(_MOMENT)
         after = _ticks()
         return None if after is None else _sentence(_used(before, after), f"over {_MOMENT:g} s")
-    try:
-        share = os.getloadavg()[0] / (os.cpu_count() or 1)
-    except (AttributeError, OSError):
+    load = getattr(os, "getloadavg", None)
+    if load is None:
         return None  # Windows tells neither
-    return _sentence(share, "by the load average of the last minute")
+    return _sentence(load()[0] / (os.cpu_count() or 1), "by the load average of the last minute")
 
 
 def _sentence(share: float, measure: str) -> str | None:

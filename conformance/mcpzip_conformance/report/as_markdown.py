@@ -6,6 +6,7 @@ under test is escaped, so that it is never markup.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from urllib.parse import urlencode
 
 from mcpzip_conformance.check import LEVELS
 from mcpzip_conformance.report.changes import Changes
@@ -45,8 +46,9 @@ _URL = re.compile(r"https?://[\w.~:/?#@!$&*+,;=%-]+")
 """A URL that needs no escaping in Markdown."""
 
 
-def render(report: Report) -> str:
-    """``report`` as a Markdown document."""
+def render(report: Report, details: str = "") -> str:
+    """``report`` as a Markdown document. details: the address of the page that `as_html` made of the same
+    report, to which each finding links; "" for none."""
     parts = [_title(report), _scores(report)]
     for group, lines in rows(report).items():
         judged = [row for row in lines if not row.check.measures]
@@ -55,7 +57,7 @@ def render(report: Report) -> str:
     measured = [row for lines in rows(report).values() for row in lines if row.check.measures]
     if measured:
         parts.append(f"## Measured\n\n{_figures(report, measured)}")
-    parts.append(f"## Findings of level {LEVELS[0]}\n\n{_findings(report, LEVELS[0])}")
+    parts.append(f"## Findings of level {LEVELS[0]}\n\n{_findings(report, LEVELS[0], details)}")
     return well_formed("\n\n".join(parts)) + "\n"
 
 
@@ -174,16 +176,23 @@ def _why_not_measured(lines: Sequence[Row], verdicts: Sequence[Mapping[str, Verd
             yield f"{', '.join(checks)}: {escaped(reason)}"
 
 
-def _findings(report: Report, level: str) -> str:
+def _findings(report: Report, level: str, details: str = "") -> str:
     parts = []
     for subject in played(report):
         lines = [
-            f"- {_code(verdict.check)}: {escaped(sentence(verdict))}"
+            f"- {_opened(_code(verdict.check), details, verdict, subject)}: {escaped(sentence(verdict))}"
             for verdict in findings(subject, [level])
         ]
         if lines:
             parts.append(f"**{escaped(names(report)[subject.id])}**\n\n" + "\n".join(lines))
     return "\n\n".join(parts) or "None."
+
+
+def _opened(text: str, details: str, verdict: Verdict, subject: SubjectReport) -> str:
+    """``text``, linked to the finding on the page ``details`` if there is one."""
+    if not details:
+        return text
+    return f"[{text}]({details}#{urlencode({'check': verdict.check, 'subject': subject.id})})"
 
 
 def _cell(verdict: Verdict | None) -> str:

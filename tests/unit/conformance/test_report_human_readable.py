@@ -90,6 +90,31 @@ def test_markdown_is_a_scorecard() -> None:
     assert "fidelity.meta`: " not in text
 
 
+def test_markdown_links_a_finding_to_the_page_of_findings() -> None:
+    whole = made(subject(1, {"protocol.ids": FAILED}, id="a:b"))
+    link = "[`protocol.ids`](page.html#check=protocol.ids&subject=a%3Ab): Why protocol.ids is failed."
+    assert link in as_markdown.render(whole, details="page.html")
+    assert link not in as_markdown.render(whole)
+
+
+def test_markdown_says_why_there_is_no_figure() -> None:
+    busy = "Other work used the processors."
+    some, none = subject(1), subject(2)
+    checks = {verdict.check: verdict for verdict in none.verdicts}
+    late = replace(checks["cost.start-up"], status=SKIPPED, summary=busy, measured=())
+    less = replace(checks["cost.context"], measured=checks["cost.context"].measured[:1])
+    none = replace(none, verdicts=tuple({**checks, late.check: late, less.check: less}.values()))
+    assert cells(as_markdown.render(made(some, none)), 6) == [
+        ["check", "measured", "Proxy 1", "Proxy 2"],
+        ["cost.start-up", "ms", "1,234", "–"],
+        ["cost.context", "tools/list, tokens", "1,234", "2,469"],
+        ["cost.context", "a search, tokens", "1,236", "–"],
+    ]
+    text = as_markdown.render(made(none))
+    assert f"`cost.start-up`: {busy}" in text
+    assert "## cost" not in text
+
+
 def test_markdown_without_findings_says_so() -> None:
     assert as_markdown.render(made(subject(1))).endswith("## Findings of level must\n\nNone.\n")
     assert "*not run here*" in as_markdown.render(BARE)
