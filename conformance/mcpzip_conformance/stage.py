@@ -205,6 +205,13 @@ class Stage:
         await other.open()
         return other
 
+    async def in_session(self, player: Player) -> Player:
+        """``player``, or another one to the same process if the subject has ended its session: then a client
+        opens a new one."""
+        channel = player.client.channel
+        over = isinstance(channel, HttpChannel) and channel.over
+        return await self.beside(player) if over else player
+
     def measure(self, name: str, value: float, unit: str) -> None:
         """Record a figure; see `verdict.Measure`. Raises ValueError if it is not a finite number."""
         if not math.isfinite(value):

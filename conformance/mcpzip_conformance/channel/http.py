@@ -39,7 +39,8 @@ _LEAVING = 1.0
 class HttpChannel:
     """See `mcpzip_conformance.channel.Channel`. headers: sent with every request; process: the server's
     process, None if a fake in this process is the server; owned: whether the process is ended with the
-    channel; session: the session id, "" before there is one."""
+    channel; session: the session id, "" before there is one; over: whether the other side ended the session,
+    as it may at any time (HTTP 404; 2025-11-25, basic/transports#session-management)."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class HttpChannel:
         headers: Mapping[str, str] | None = None,
         owned: bool = True,
     ) -> None:
-        self.url, self.session = url, ""
+        self.url, self.session, self.over = url, "", False
         self._process, self._sink, self._owned = process, sink, owned
         self._version = ""
         self._client = httpx.AsyncClient(
@@ -181,6 +182,7 @@ class HttpChannel:
     ) -> None:
         async with self._client.stream("POST", self.url, content=raw, headers=headers) as response:
             if not response.is_success:
+                self.over |= bool(self.session) and response.status_code == 404
                 where = response.headers.get("location", "")
                 self._sink.remark(f"HTTP {response.status_code} {where}".rstrip())
             if method == "initialize" and response.is_success:

@@ -299,6 +299,8 @@ async def _is_shown(player: Player, tool: str, description: str) -> None:
         expect(whole, f"The description of {tool} is not shown as it is.")
     else:
         definition = await player.definition(SHOP, tool)
+        if definition is None and player.route.subject.tools.hidden:
+            raise NotPlayableError("It shows a model no definition of any server's tool.")
         if definition is None:
             raise Finding(f"No definition of {tool} is shown.")
         said = split_object(definition).get("description", b'""')

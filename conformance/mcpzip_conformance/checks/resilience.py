@@ -133,6 +133,8 @@ async def _crash(stage: Stage, when: str) -> None:
     reply = await player.call(SHOP, "pay")
     expect(reply.failed and reply.text.strip(), f"The call is answered with {reply.result or reply.error!r}.")
     pinged = await player.request("ping")
+    if (other := await stage.in_session(player)) is not player:
+        pinged = await other.request("ping")
     expect(pinged.result is not None, f"After it a ping is answered with error {pinged.code!r}.")
 
 
@@ -182,6 +184,7 @@ async def reconnect(stage: Stage) -> None:
     # Errors about the dead server are allowed until then.
     while reply.failed and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.2)
+        player = await stage.in_session(player)
         reply = await player.call(SHOP, "echo", b'{"n":2}')
     _echoes(reply, 2)
 

@@ -6,6 +6,7 @@ under test is escaped, so that it is never markup.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from mcpzip_conformance.check import LEVELS
@@ -88,7 +89,8 @@ def _title(report: Report) -> str:
 
 
 def _scores(report: Report) -> str:
-    groups = [group for group, lines in rows(report).items() if any(not row.unit for row in lines)]
+    measuring = {check.id for check in report.checks if check.measures}
+    groups = [group for group, lines in rows(report).items() if any(not row.check.measures for row in lines)]
     levels = " and ".join(f"*{level}*" for level in _SCORED)
     scored = {group: _levels(report, group) for group in groups}
     least = [escaped(group) for group in groups if _LEAST in scored[group]]
@@ -104,6 +106,8 @@ def _scores(report: Report) -> str:
         if subject.not_run:
             lines.append([name, f"*{NOT_RUN}*", *[""] * (len(groups) + 2)])
             continue
+        judged = [verdict for verdict in subject.verdicts if verdict.check not in measuring]
+        subject = replace(subject, verdicts=tuple(judged))
         each = [[score(subject, level) for level in _SCORED]]
         each += [[score(subject, level, group) for level in scored[group]] for group in groups]
         lines.append([name, *map(_both, each), str(score(subject).skipped), _took(subject.seconds)])

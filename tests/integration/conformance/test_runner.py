@@ -165,6 +165,26 @@ async def test_what_measures_is_played_last_one_at_a_time_and_on_an_idle_machine
     assert verdicts[2].status is verdicts[4].status is Status.SKIPPED
 
 
+async def test_a_subject_that_shows_no_tools_is_not_asked_for_their_descriptions() -> None:
+    subject = right("meta")
+    hidden = msgspec.structs.replace(subject.tools, call=None, search=None, describe=None, hidden=True)
+    [verdict] = (
+        (
+            await run(
+                [msgspec.structs.replace(subject, tools=hidden)],
+                [BY_ID["poisoning.quotes-an-attack"]],
+                patience=1,
+            )
+        )
+        .subjects[0]
+        .verdicts
+    )
+    assert (verdict.status, verdict.summary) == (
+        Status.SKIPPED,
+        "It shows a model no definition of any server's tool.",
+    )
+
+
 async def test_over_the_transport_of_2024_11_05_the_fake_itself_passes() -> None:
     report = await run([Subject.load("direct-sse")], [BY_ID[id] for id in OVER_SSE])
     assert troubles(report) == []
