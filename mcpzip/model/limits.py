@@ -88,6 +88,9 @@ REASON = 4_096
 """Characters of the reason why listing a server failed. The rest is cut with ``…``."""
 WARNINGS = 8
 """Warnings about one server's lists. Of the rest the number is shown."""
+LOST_TOOLS = 1_000
+"""Tools that servers have lost, which a process remembers so that their names don't come to mean another
+server's tools. Of more, the oldest are forgotten."""
 
 # --- the checks of what servers say -------------------------------------------------------------------------
 

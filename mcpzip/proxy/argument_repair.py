@@ -3,12 +3,11 @@
 The rules:
 
 1. A repair is made only if exactly one reading fits. Otherwise the call is passed on unchanged or refused. No
-value
-   is changed or invented, no key is lost.
+   value is changed or invented, no key is lost.
 2. A name that begins with a configured server's name is never resolved to another server's tool
-(`server_prefix`).
-   A bare name is repaired only while the tools of all servers are known. Tools that the config hides count as
-   candidates but are never called. So a missing tool or server never redirects a call to another tool.
+   (`server_prefix`). A bare name is repaired only while the tools of all servers are known. Tools that the
+   config hides, and those that a server has lost (`lost_tools`), count as candidates but are never called. So
+   a missing tool or server never redirects a call to another tool.
 3. A typo is repaired only inside a word that no tool's name has: ``get_user`` and ``set_user``, ``user`` and
    ``users``, ``v1`` and ``v2`` differ by one letter, too.
 4. The result lists every repair under ``_meta["mcpzip/repair"]``.
@@ -57,9 +56,9 @@ def repair_name(
 ) -> tuple[Entry, str | None]:
     """The tool that ``name`` means, and the repair as a text, None without a repair.
 
-    catalog: what clients may see. known: with what the config hides. servers: all that are configured
-    (default: those of ``known``). incomplete: servers that may have more tools than are known. Raises
-    UnknownToolError if no tool or several tools fit.
+    catalog: what clients may see. known: with what the config hides and servers have lost. servers: all that
+    are configured (default: those of ``known``). incomplete: servers that may have more tools than are known.
+    Raises UnknownToolError if no tool or several tools fit.
     """
     entry = catalog.get(name)
     if entry is not None:

@@ -19,6 +19,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.limits import INDEXED_AT_ONCE
 from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.exposure import Exposure
+from mcpzip.proxy.lost_tools import LostTools
 from mcpzip.proxy.notifier import PROMPTS, RESOURCES, TOOLS
 from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.files import remove_drafts
@@ -67,6 +68,7 @@ class CatalogState:
         self._config, self._warn, self._changed = config, warn, changed
         self._warned: set[str] = set()
         self.catalog = _retained(catalog, config)
+        self._lost_tools = LostTools()
         self._view = View(config.servers)
         self.visible = self._view.of(self.catalog)
         self.exposure = Exposure(config, self.visible)
@@ -78,6 +80,11 @@ class CatalogState:
         self._index_save = DelayedSave(lambda: in_thread(self._save_index, "keep"), "keep")
         self._snapshot_save = DelayedSave(self._write, "save")
         self._removing_drafts: asyncio.Task[None] | None = None
+
+    @property
+    def with_lost_tools(self) -> Catalog:
+        """All that is known, with what servers have lost while this process runs."""
+        return self._lost_tools.added_to(self.catalog)
 
     def remove_drafts(self) -> None:
         """Begins to remove what writers that were killed left beside the config."""
@@ -106,6 +113,7 @@ class CatalogState:
         self._replace(_retained(self.catalog, config))
 
     def _replace(self, catalog: Catalog) -> None:
+        self._lost_tools.note(self.catalog, catalog)
         before, self.catalog = self.exposure, catalog
         self.visible = self._view.of(self.catalog)
         self.exposure = Exposure(self._config, self.visible)

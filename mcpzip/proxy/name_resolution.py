@@ -53,7 +53,7 @@ class NameResolver:
         else:
             await self._first_listings.wait()
         servers, candidates = self._current.servers, candidate_servers(name, self._current.servers)
-        catalog, known = self._catalog_state.visible, self._catalog_state.catalog
+        catalog, known = self._catalog_state.visible, self._catalog_state.with_lost_tools
         if catalog.get(name) is None:
             for server in candidates:
                 self._check_listed(server)

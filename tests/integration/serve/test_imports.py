@@ -65,7 +65,7 @@ SERVE = {
     "mcpzip.proxy": "argument_repair arguments bindings call call_states catalog_state client_binding "
     "client_capabilities client_roots current_config describe exchange exclusive_connections "
     "first_calls "
-    "exposure first_listings guard handlers heard input_required kept_results listing_origins log_levels "
+    "exposure first_listings guard handlers heard input_required kept_results listing_origins log_levels lost_tools "
     "name_resolution "
     "notifier paged_list parking passthrough pipeline processes prompts_and_resources proxy refresh reviews "
     "server_prefix "
