@@ -13,9 +13,9 @@ from mcpzip.cassettes.files import CassetteError
 from mcpzip.cassettes.toml_values import Value
 from mcpzip.wire.canonical_json import canonical
 from mcpzip.wire.json_object import NotAnObject, join_object, split_object
-from mcpzip_fakes.cassettes.messages import read_message
+from mcpzip_fakes.cassettes.messages import HANDSHAKE, read_message
 
-_HANDSHAKE = ("initialize", "notifications/initialized", "server/discover")
+_OPENING = (*HANDSHAKE, "notifications/initialized")
 _MASK = re.compile(r"\[masked (\d+)\]")
 _MASK_BYTES = re.compile(rb"\[masked (\d+)\]")
 
@@ -145,7 +145,7 @@ def _without_repetitions(exchanges: Sequence[Exchange]) -> list[Exchange]:
             tuple((event.kind, _without_id(event.data), event.fields, event.code) for event in each.events),
         )
         message = read_message(each.request)
-        if message is not None and message.method in _HANDSHAKE:
+        if message is not None and message.method in _OPENING:
             openings.append(each)
         elif key not in seen or not each.request:
             kept.append(each)

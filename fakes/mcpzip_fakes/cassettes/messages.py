@@ -23,6 +23,8 @@ NAMED_BY = {
     "logging/setLevel": "level",
 }
 """The member of the params that says what a request is about, by method."""
+HANDSHAKE = ("initialize", "server/discover")
+"""The requests with which a client begins."""
 INPUT_REQUIRED = "input_required"
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 

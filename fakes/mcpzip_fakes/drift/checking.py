@@ -4,9 +4,9 @@ The rules:
 
 1. A request that may do more than read is not sent unless the user says so: a contract test must not pay an
    invoice. A tool only reads if the server says so now, and said so when it was recorded.
-2. Each recorded session is one connection. Its requests are sent one after another, with their own ids. A
-   list is read whole, with the cursors that the server gives now. A server that ends is started again, for
-   the rest of the session.
+2. Each recorded session is one connection, or one for each era that its client spoke: over stdio a server
+   speaks only one. Its requests are sent one after another, with their own ids. A list is read whole, with
+   the cursors that the server gives now. A server that ends is started again, for the rest of the session.
 3. What the server sends of its own accord is compared by session, because its time varies.
 """
 
@@ -20,7 +20,7 @@ from mcpzip.model.limits import LIST_ITEMS, LIST_PAGES
 from mcpzip.wire import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY
 from mcpzip.wire.param_headers import NAMED_BY, header_value, param_headers
 from mcpzip_fakes.answer import JsonObject
-from mcpzip_fakes.cassettes.messages import Heard, Message, heard, server_info_of
+from mcpzip_fakes.cassettes.messages import HANDSHAKE, Heard, Message, heard, server_info_of
 from mcpzip_fakes.drift.answers import Compared, answer_drifts
 from mcpzip_fakes.drift.catalog import LISTS, handshake_drifts, list_drifts, server_info_drifts
 from mcpzip_fakes.drift.connection import Connect, Connection, Reply
@@ -29,6 +29,8 @@ from mcpzip_fakes.drift.drift import Area, Drift, NotSent, Report, Severity, sho
 from mcpzip_fakes.drift.expected import (
     PROGRESS,
     Questions,
+    babbles,
+    is_modern,
     listings,
     notification_drifts,
     notifications,
@@ -40,9 +42,8 @@ from mcpzip_fakes.drift.expected import (
 from mcpzip_fakes.drift.settings import Settings
 from mcpzip_fakes.request import as_object
 
-_HANDSHAKE = ("initialize", "server/discover")
 _READS = {
-    *_HANDSHAKE,
+    *HANDSHAKE,
     *LISTS,
     "ping",
     "prompts/get",
@@ -61,6 +62,8 @@ _RESTARTS = 5
 """How often a server that ended is started again in one session."""
 _SILENT = 3
 """Requests of a session without an answer in time after which the rest is not sent."""
+_MOST_KINDS = 1_000
+"""Methods of notifications, and of questions, that are remembered."""
 _REPEATED = ("nextCursor", "requestState")
 """Members of a result whose values the client repeats in a later request."""
 _MASKED = re.compile(rb"\[masked \d+\]")
@@ -79,7 +82,11 @@ def check(cassette: Cassette, connect: Connect, settings: Settings, *, names: tu
     hints = only_read(recorded)
     for number in sorted({each.exchange.session for each in exchanges}):
         own = [each for each in exchanges if each.exchange.session == number]
-        _Session(own, connect, settings, report, hints).check()
+        for part in (
+            [each for each in own if not is_modern(each)],
+            [each for each in own if is_modern(each)],
+        ):
+            _Session(part, connect, settings, report, hints).check()
     return report
 
 
@@ -116,6 +123,7 @@ class _Session:
         self._own = 0
         self._silent = self._restarts = 0
         self._skipped = False
+        self._babbles = any(map(babbles, exchanges))
         self._handshake: list[Heard] = []
 
     # What the server sends beside answers: see `Listener`
@@ -123,16 +131,21 @@ class _Session:
     def notified(self, message: Message) -> None:
         """See `Listener`."""
         title = self._tokens.get(_hashable(progress_token(message)), "") if message.method == PROGRESS else ""
-        self._came.add((message.method, title))
+        if len(self._came) < _MOST_KINDS:
+            self._came.add((message.method, title))
 
     def asked(self, message: Message) -> bytes | None:
         """See `Listener`."""
-        self._asked.add(message.method)
+        if len(self._asked) < _MOST_KINDS:
+            self._asked.add(message.method)
         answer = self._questions.answer(message.method)
         return self._unmasked(answer) if answer is not None else None
 
     def babbled(self, raw: bytes) -> None:
-        """See `Listener`."""
+        """See `Listener`. The first one is told, unless the recorded server did the same."""
+        if self._babbles:
+            return
+        self._babbles = True
         said = shown(raw[:200].decode("utf-8", "replace"))
         self._add("changed", "no-message", "the session", f"the server writes what is no message: {said}", "")
 
@@ -173,7 +186,7 @@ class _Session:
         if request.method in LISTS and "cursor" not in request.params and each.number in self._listings:
             return self._compare_list(each, request)
         reply = self._ask(each, request)
-        if request.method in _HANDSHAKE:
+        if request.method in HANDSHAKE:
             self._handshake.append(each)
         return self._compare(each, request, reply)
 
@@ -182,7 +195,7 @@ class _Session:
         only = self._settings.only
         if request.method in LISTS and "cursor" in request.params:
             return _SAYS_NOTHING  # the list is read whole
-        if only == "catalog" and request.method not in (*_HANDSHAKE, *LISTS):
+        if only == "catalog" and request.method not in (*HANDSHAKE, *LISTS):
             return _SAYS_NOTHING
         if each.took is None and not _failed(each):
             return "it was not answered when it was recorded"
@@ -259,11 +272,15 @@ class _Session:
         self._expect(each)
         if (token := progress_token(request)) is not None:
             self._tokens[_hashable(token)] = each.title
-        return self._request(self._text(each), request)
+        return self._request(self._text(each), request, self._timeout(each))
 
-    def _request(self, text: bytes, request: Message) -> Reply:
+    def _timeout(self, each: Heard) -> float:
+        """Seconds for the answer: also what took long when it was recorded may take that long."""
+        return max(self._settings.timeout, 2 * (each.took or 0))
+
+    def _request(self, text: bytes, request: Message, timeout: float) -> Reply:
         self._report.sent += 1
-        return self._connection.request(text, request.id, self._headers(request), self._settings.timeout)
+        return self._connection.request(text, request.id, self._headers(request), timeout)
 
     def _read_list(self, method: str, like: Message, params: JsonObject) -> list[JsonObject] | None:
         """A whole list now. like: a request of the same client; params: those of the first page. None if the
@@ -277,7 +294,7 @@ class _Session:
             self._own += 1
             page = Message(method=method, id=f"mcpzip-check-{self._own}", params=params)
             told = {"jsonrpc": "2.0", "id": page.id, "method": method, "params": params}
-            reply = self._request(msgspec.json.encode(told), page)
+            reply = self._request(msgspec.json.encode(told), page, self._settings.timeout)
             result = as_object(reply.message.result) if reply.message else {}
             found = result.get(LISTS[method][0])
             if not isinstance(found, list):
@@ -319,21 +336,21 @@ class _Session:
             self._compare_answers(each, request, reply.message, place)
             return True
         if reply.outcome == "silent":
-            said = f"the server does not answer within {self._settings.timeout:g} s"
+            said = f"the server does not answer within {self._timeout(each):g} s"
             self._add("breaking", "hangs", place, said, request.method)
             self._silent += 1
             self._cancel(request)
-            return request.method not in _HANDSHAKE and self._silent < _SILENT
+            return request.method not in HANDSHAKE and self._silent < _SILENT
         if reply.outcome == "ended":
             if each.took is None:
                 return self._again()  # it also ended when it was recorded
             self._add("breaking", "ends", place, f"the server ends: {reply.why}", request.method)
-            return request.method not in _HANDSHAKE and self._again()
+            return request.method not in HANDSHAKE and self._again()
         before = each.exchange.response
         if before is None or before.status < 400 or not reply.why.startswith(f"HTTP {before.status}"):
             said = f"is not answered now: {reply.why}"
             self._add("breaking", "unanswered", place, said, request.method)
-        return request.method not in _HANDSHAKE
+        return request.method not in HANDSHAKE
 
     def _compare_answers(self, each: Heard, request: Message, after: Message, place: str) -> None:
         before = each.reply
@@ -346,7 +363,7 @@ class _Session:
         for key in _REPEATED:
             if isinstance(one := old.get(key), str) and isinstance(other := new.get(key), str):
                 self._values[one] = other
-        if request.method in _HANDSHAKE and before.error is None and after.error is None:
+        if request.method in HANDSHAKE and before.error is None and after.error is None:
             self._report_all(handshake_drifts(old, new, request.method))
             return
         if server_info_of(old):
@@ -356,7 +373,7 @@ class _Session:
         self._report_all(answer_drifts(before, after, Compared(place, ignored, self._settings.shape)))
 
     def _cancel(self, request: Message) -> None:
-        if request.method not in _HANDSHAKE:
+        if request.method not in HANDSHAKE:
             params = {"requestId": request.id, "reason": "no answer in time"}
             told = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
             self._connection.channel.send_text(msgspec.json.encode(told))
@@ -400,7 +417,7 @@ class _Session:
         self._skipped = True
 
     def _add(self, severity: Severity, kind: str, place: str, what: str, method: str) -> None:
-        area: Area = "catalog" if method in (*_HANDSHAKE, *LISTS) else "answers"
+        area: Area = "catalog" if method in (*HANDSHAKE, *LISTS) else "answers"
         self._report_all([Drift(severity=severity, area=area, kind=kind, place=place, what=what)])
 
     def _report_all(self, drifts: Iterable[Drift]) -> None:

@@ -5,6 +5,7 @@ answered them; notifications are noted.
 """
 
 import queue
+import threading
 import time
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
@@ -13,6 +14,8 @@ from mcpzip.wire import METHOD_NOT_FOUND, join_object, quote, split_object
 from mcpzip_fakes.cassettes.messages import Message, read_message
 from mcpzip_fakes.clients.channel import Channel, Sink
 
+_BEHIND = 256 << 20
+"""Bytes that wait to be looked at."""
 Outcome = Literal["answer", "no answer", "silent", "ended"]
 
 
@@ -58,16 +61,23 @@ class _Lost(NamedTuple):
 
 
 class Connection:
-    """A `Sink` that keeps what comes until somebody waits for it."""
+    """A `Sink` that keeps what comes until somebody waits for it. If that is much, the server waits too."""
 
     def __init__(self, connect: Connect, listener: Listener) -> None:
         self._listener = listener
         self._came: queue.SimpleQueue[bytes | _Lost] = queue.SimpleQueue()
+        self._room = threading.Condition()
+        self._waiting = 0  # bytes
+        self._closes = False
         self._ended: str | None = None
         self.channel = connect(self)
 
     def took(self, raw: bytes) -> None:
         """See `Sink`."""
+        with self._room:
+            while self._waiting > _BEHIND and not self._closes:
+                self._room.wait()
+            self._waiting += len(raw)
         self._came.put(raw)
 
     def unanswered(self, id: object, why: str) -> None:
@@ -97,6 +107,9 @@ class Connection:
 
     def close(self) -> None:
         """Ends the connection, the processes that it started included."""
+        with self._room:
+            self._closes = True
+            self._room.notify_all()
         try:
             self.channel.close()
         finally:
@@ -125,6 +138,9 @@ class Connection:
             if came.id is None:
                 self._ended = came.why
             return came
+        with self._room:
+            self._waiting -= len(came)
+            self._room.notify_all()
         message = read_message(came)
         if message is None or not (message.method or message.id is not None or message.error is not None):
             self._listener.babbled(came)

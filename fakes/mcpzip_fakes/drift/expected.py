@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from mcpzip.cassettes.cassette import Exchange
+from mcpzip.wire import PROTOCOL_VERSION_KEY
 from mcpzip_fakes.answer import JsonObject
 from mcpzip_fakes.cassettes.messages import Heard, Message, read_message
 from mcpzip_fakes.drift.catalog import LISTS
@@ -17,6 +18,17 @@ def progress_token(message: Message) -> object:
     if message.method == PROGRESS:
         return message.params.get("progressToken")
     return as_object(message.params.get("_meta")).get("progressToken")
+
+
+def is_modern(heard: Heard) -> bool:
+    """Whether an exchange began with a request of the stateless era."""
+    meta = as_object(heard.request.params.get("_meta")) if heard.request else {}
+    return PROTOCOL_VERSION_KEY in meta
+
+
+def babbles(heard: Heard) -> bool:
+    """Whether the server sent something in an exchange that is no message."""
+    return any(event.kind == "send" and read_message(event.data) is None for event in heard.exchange.events)
 
 
 class Questions:

@@ -103,6 +103,13 @@ def test_each_drift_is_named(drift: dict[str, object], desk: str, fake_mcp: Star
     assert len(report.drifts) <= 3, "\n".join(lines)
 
 
+def test_a_flood_is_named_once_and_held_back(desk: str, fake_mcp: Start) -> None:
+    junk = [{"kind": "junk"}, {"kind": "flood", "count": 2_000, "size": 10_000}]
+    report = check(desk, fake_mcp({**SERVER, "faults": junk}))
+    assert [each.kind for each in report.drifts].count("no-message") == 1, list(report.lines())
+    assert len(report.drifts) < 10
+
+
 def test_there_are_enough_drifts() -> None:
     assert len({drift["name"] for drift in DRIFTS}) == len(DRIFTS) >= 15
 
@@ -164,6 +171,23 @@ def test_a_stateless_server_with_pages_and_questions(transport: str, fake_mcp: S
     other = fake_mcp(changed(modern, {"at": ["version"], "to": "2.0.0"}), transport=transport)
     report = check_url(path, other.url, Settings()) if transport == "http" else check(path, other)
     assert "server-info" in {each.kind for each in report.drifts}
+
+
+def test_both_eras_of_one_recorded_session_are_checked_apart(fake_mcp: Start, tmp_path: Path) -> None:
+    """Over HTTP one session can have requests of both; a server on stdio speaks only one."""
+    server = fake_mcp({**SERVER, "era": "both"})
+    legacy = recorded(server.command, [CLIENT[0], CLIENT[1], call(2, "show")], answers={})
+    modern = recorded(
+        server.command,
+        [request(3, "server/discover", _meta=_META), call(4, "show", _meta=_META)],
+        answers={},
+    )
+    later = [replace(each, at=each.at + 60) for each in modern.exchanges]
+    path = str(tmp_path / "both.toml")
+    files.save(path, legacy.with_exchanges([*legacy.exchanges, *later]))
+    report = check(path, server)
+    assert ([each.line for each in report.drifts], report.not_sent) == ([], [])
+    assert len(server.record.calls("show")) == 4  # two while recording
 
 
 def test_masked_secrets_are_no_drift_and_are_sent_when_given(
