@@ -13,8 +13,9 @@ ROOT = Path(__file__).parents[2]
 
 REAL = ("docs/real-servers.md",)
 """The pages whose commands want the third-party servers; the others make do with fakes."""
-SCRIPTS = ("docs/tutorial.md",)
-"""The pages whose commands are steps: they are run one after another in one home."""
+SCRIPTS = ("docs/tutorial.md", "docs/cassettes.md")
+"""The pages whose commands are steps: they are run one after another in one home. A block of Python that
+begins with the name of a file, as in ``# test_time.py``, is that file."""
 
 NOT_RUN = {
     r"python3 -m venv .+": "sets up an environment: .ci/run does so, see test_ci_does_what_the_readme_says",
