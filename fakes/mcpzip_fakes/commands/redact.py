@@ -1,7 +1,6 @@
 """``mcpzip-fake redact CASSETTE``: replace secrets that are still in a cassette."""
 
 import os
-from typing import TextIO
 
 import click
 
@@ -23,16 +22,14 @@ from mcpzip_fakes.click_errors import SafeCommand
     "--secret", "names", metavar="NAME", multiple=True, help="Mask the value of this variable, too."
 )
 @click.option(
-    "--value-file",
-    type=click.File("r", encoding="utf-8", errors="surrogateescape"),
-    help="Mask the lines of this file, too; - is stdin.",
+    "--value-file", type=click.Path(allow_dash=True), help="Mask the lines of this file, too; - is stdin."
 )
 @click.option("--dry-run", is_flag=True, help="List what would be masked, and change nothing.")
 def redact(
     cassette: str,
     paths: tuple[str, ...],
     names: tuple[str, ...],
-    value_file: TextIO | None,
+    value_file: str | None,
     dry_run: bool,
 ) -> None:
     """Replace secrets in CASSETTE by masks: what the recorder would mask, and what you add.
@@ -43,7 +40,7 @@ def redact(
     loaded, more = load_whole(cassette)
     secrets = known_secrets(os.environ, names)
     if value_file is not None:
-        secrets |= _values(value_file.read(CONFIG), value_file.name)
+        secrets |= _values(value_file)
     whole, found = redacted(loaded, secrets, paths)
     for each in found:
         click.echo(sanitize.one_line(f"{each.mask}  {each.where}: {each.why}"))
@@ -57,12 +54,17 @@ def redact(
         click.echo(f"{count} masked in {cassette}.")
 
 
-def _values(text: str, name: str) -> dict[str, str]:
+def _values(path: str) -> dict[str, str]:
+    try:
+        with click.open_file(path, encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read(CONFIG)
+    except OSError as error:
+        raise click.UsageError(f"{path} can't be read: {error.strerror}") from error
     values = [line.strip() for line in text.splitlines() if line.strip()]
     short = next((number for number, value in enumerate(values, 1) if len(value) < SHORTEST), None)
     if short is not None:
         raise click.UsageError(
-            f"value {short} of {name} has fewer than {SHORTEST} characters, which are also in ordinary "
+            f"value {short} of {path} has fewer than {SHORTEST} characters, which are also in ordinary "
             "words; mask it with --mask and its path"
         )
-    return dict.fromkeys(values, f"it is in {name}")
+    return dict.fromkeys(values, f"it is in {path}")
