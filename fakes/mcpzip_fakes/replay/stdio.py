@@ -5,6 +5,7 @@ The rule: the client's first request decides. If its era was recorded over stdio
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -247,9 +248,10 @@ class StdioPlayer:
 
 def leave(record: Writer, reason: str, code: int) -> NoReturn:
     """End this process with an exit code, or (negative) by a signal."""
-    if code < 0 and os.name == "posix":
+    if code < 0 and sys.platform != "win32":
         record.event("exit", {"reason": reason, "code": code})
-        signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+        with contextlib.suppress(OSError):  # of SIGKILL it can't be changed
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     process.leave(record, reason, code)
 
