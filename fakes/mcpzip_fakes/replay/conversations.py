@@ -68,6 +68,10 @@ def conversations(exchanges: Sequence[Recorded]) -> list[Conversation]:
     found: list[Conversation] = []
     continued: set[int] = set()
     changes = _changes(exchanges)
+    answers: dict[int, list[Recorded]] = {}
+    for each in exchanges:
+        if each.message.kind == "response":
+            answers.setdefault(each.exchange.session, []).append(each)
     for at, each in enumerate(exchanges):
         if each.message.kind != "request" or each.number in continued:
             continue
@@ -77,7 +81,7 @@ def conversations(exchanges: Sequence[Recorded]) -> list[Conversation]:
                 break
             continued.add(following.number)
             chain.append(following)
-        found.append(_conversation(chain, changes))
+        found.append(_conversation(chain, changes, answers))
     return found
 
 
@@ -115,15 +119,31 @@ def _members(raw: bytes) -> dict[str, bytes]:
         return {}
 
 
-def _reply(recorded: Recorded) -> Message | None:
-    reply = recorded.exchange.reply
-    message = None if reply is None else read(reply)
-    return message if message is not None and message.kind == "response" else None
+def answer_to(recorded: Recorded) -> Message | None:
+    """The server's answer to a request; None if it gave none. Over HTTP other bodies can come before it."""
+    replies = (read(event.data) for event in recorded.exchange.events if event.kind == "reply")
+    return next((reply for reply in replies if reply.kind == "response"), None)
+
+
+_Answers = Mapping[int, Sequence[Recorded]]
+"""By session: the exchanges that are answers of the client."""
+
+
+def _events(recorded: Recorded, answers: _Answers) -> Sequence[Event]:
+    """The events of an exchange, with the client's answers that were requests of their own (HTTP+SSE)."""
+    asked = {read(event.data).id_key for event in recorded.exchange.events if event.kind == "send"} - {b""}
+    begin = recorded.exchange.at
+    given = [
+        Event(kind="receive", after=each.exchange.at - begin, data=each.exchange.request)
+        for each in answers.get(recorded.exchange.session, ())
+        if each.exchange.at > begin and each.message.id_key in asked
+    ]
+    return sorted((*recorded.exchange.events, *given), key=lambda event: event.after)
 
 
 def _continuation(asked: Recorded, later: Sequence[Recorded]) -> Recorded | None:
     """The request with which the client answered the questions in the answer to ``asked``."""
-    reply = _reply(asked)
+    reply = answer_to(asked)
     result = {} if reply is None or reply.failed else _members(reply.answer)
     if result.get("resultType") != b'"input_required"':
         return None
@@ -143,18 +163,20 @@ def _without_meta(params: bytes) -> Mapping[str, bytes]:
     return {key: value for key, value in _members(params).items() if key != "_meta"}
 
 
-def _conversation(chain: Sequence[Recorded], changes: Mapping[int, Sequence[Said]]) -> Conversation:
+def _conversation(
+    chain: Sequence[Recorded], changes: Mapping[int, Sequence[Said]], answers: _Answers
+) -> Conversation:
     first, last = chain[0], chain[-1]
     rounds: list[Round] = []
     said: list[Said] = []
     before = 0.0
     for each, following in zip(chain, [*chain[1:], None], strict=True):
-        asked_in_it, said, before = _segments(each.exchange.events, len(rounds))
+        asked_in_it, said, before = _segments(_events(each, answers), len(rounds))
         rounds += asked_in_it
         if following is not None:
             rounds.append(_modern_round(each, following, tuple(said)))
             said, before = [], 0.0
-    reply = _reply(last)
+    reply = answer_to(last)
     end = next((it.after for it in last.exchange.events if it.kind == "reply"), before)
     answer = (
         None if reply is None else Message(kind="response", raw=b"", answer=reply.answer, failed=reply.failed)
@@ -170,7 +192,7 @@ def _conversation(chain: Sequence[Recorded], changes: Mapping[int, Sequence[Said
 
 
 def _modern_round(asked: Recorded, answered: Recorded, said: tuple[Said, ...]) -> Round:
-    reply = _reply(asked)
+    reply = answer_to(asked)
     questions = _members(_members(reply.answer).get("inputRequests", b"")) if reply is not None else {}
     asks = []
     for name, question in questions.items():

@@ -30,10 +30,18 @@ from mcpzip_fakes.calls import LEVELS, heard
 from mcpzip_fakes.definitions import Prompt, Resource, Tool
 from mcpzip_fakes.engine import Engine, Handler, Note
 from mcpzip_fakes.record import Record
-from mcpzip_fakes.replay.conversations import CHANGES, Conversation, Said, base, conversations, plain_result
+from mcpzip_fakes.replay.conversations import (
+    CHANGES,
+    Conversation,
+    Said,
+    answer_to,
+    base,
+    conversations,
+    plain_result,
+)
 from mcpzip_fakes.replay.differences import Difference, differences, told
 from mcpzip_fakes.replay.matching import Matcher, Recorded, recorded
-from mcpzip_fakes.replay.messages import Message, read
+from mcpzip_fakes.replay.messages import Message
 from mcpzip_fakes.replay.report import report
 from mcpzip_fakes.replay.session import described, place
 from mcpzip_fakes.request import Refused, Request, as_object
@@ -267,10 +275,9 @@ def with_recorded_lists(scenario: Scenario, cassette: Cassette) -> Scenario:
 def _results(exchanges: Sequence[Recorded], *methods: str) -> Iterator[JsonObject]:
     """The results of these methods, in the order of the cassette."""
     for each in exchanges:
-        reply = each.exchange.reply
-        if reply is not None and (not methods or each.message.method in methods):
-            answer = read(reply)
-            if answer.kind == "response" and not answer.failed:
+        if not methods or each.message.method in methods:
+            answer = answer_to(each)
+            if answer is not None and not answer.failed:
                 yield _object(answer.answer)
 
 
@@ -288,11 +295,11 @@ def _greeting(exchanges: Sequence[Recorded]) -> tuple[JsonObject, JsonObject]:
 def _listed(exchanges: Sequence[Recorded], method: str, key: str) -> Iterator[str]:
     """The JSON text of the items on the recorded pages of a list."""
     for each in exchanges:
-        reply = each.exchange.reply
-        if reply is None or each.message.method != method:
+        reply = answer_to(each) if each.message.method == method else None
+        if reply is None:
             continue
         try:
-            page = msgspec.json.decode(read(reply).answer, type=dict[str, msgspec.Raw])
+            page = msgspec.json.decode(reply.answer, type=dict[str, msgspec.Raw])
             yield from (
                 bytes(item).decode()
                 for item in msgspec.json.decode(page.get(key, b"[]"), type=list[msgspec.Raw])

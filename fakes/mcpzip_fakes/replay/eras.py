@@ -29,7 +29,9 @@ class RecordedEras:
         modern = [each for each, era in openings if era is Era.MODERN]
         self._has_legacy = any(era is Era.LEGACY for _, era in openings) or not modern
         self._has_modern = any(
-            (reply := each.exchange.reply) is not None and not read(reply).failed for each in modern
+            event.kind == "reply" and (reply := read(event.data)).kind == "response" and not reply.failed
+            for each in modern
+            for event in each.exchange.events
         )
         self._everything = scenario.replay is not None and scenario.replay.new
         """Whether the real server answers what wasn't recorded."""

@@ -14,6 +14,9 @@ import httpx
 import pytest
 from helpers.cassettes import KEY
 from helpers.fake_stdio_client import Start
+from mcp import Client
+from mcp.client.sse import sse_client
+from mcp_types import ElicitResult
 from mcpzip_fakes.launch import importable
 
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
@@ -138,3 +141,32 @@ async def test_a_recorded_session_over_http(
     again = await asyncio.wait_for(transcript(played.url, modern=modern), 40)
     assert again == recorded
     assert {heard.status for heard in recorded} >= {200, 307, 429}
+
+
+async def used(url: str, mode: str) -> list[Any]:
+    """What the SDK's client gets of a server of the scenario ``shared``."""
+
+    async def elicit(context: object, params: object) -> ElicitResult:
+        return ElicitResult(action="accept", content={"name": "Bob"})
+
+    target = sse_client(url) if url.endswith("/sse") else url
+    async with Client(target, mode=mode, elicitation_callback=elicit) as client:  # type: ignore[arg-type]
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        texts = []
+        for name, word in (("say", "a"), ("form", "Who?"), ("say", "b")):
+            result = await client.call_tool(name, {"word": word})
+            texts.append(result.content[0].text)  # type: ignore[union-attr]
+        return [names, *texts]
+
+
+async def test_a_recorded_session_over_sse(fake_mcp: Start, tmp_path: Path) -> None:
+    server, cassette = fake_mcp("shared", transport="sse"), tmp_path / "shared.toml"
+    with recorder(cassette, server.url) as url:
+        recorded = await asyncio.wait_for(used(url, "legacy"), 40)
+    played = fake_mcp(cassette, transport="sse")
+    for _ in range(2):
+        assert await asyncio.wait_for(used(played.url, "legacy"), 40) == recorded
+    other = fake_mcp(cassette, transport="http")
+    for mode in ("legacy", "2026-07-28"):
+        assert await asyncio.wait_for(used(other.url, mode), 40) == recorded
+    assert recorded[1:] == ["a", "Who?: Bob", "b"]
