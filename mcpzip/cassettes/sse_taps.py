@@ -183,4 +183,6 @@ class _PostTap(Tap):
             self._tape.note(self._end)
 
     def _end(self, at: float) -> None:
-        self._stream.posted(self._pending, self._response, self._body.whole, at)
+        # What a server says to accept a message is no answer to it: that comes on the stream.
+        accepted = self._response is not None and self._response.status == 202
+        self._stream.posted(self._pending, self._response, b"" if accepted else self._body.whole, at)
