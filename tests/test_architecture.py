@@ -275,7 +275,8 @@ from mcpzip.cli.main import main
 try:
     main()
 finally:
-    print(*{name.split(".")[0] for name in sys.modules}, file=sys.stderr)
+    loaded = {name.split(".")[0] for name, module in sys.modules.items() if module is not None}
+    print(*loaded, file=sys.stderr)
 """
 
 

@@ -29,6 +29,8 @@ def main() -> None:
                 return  # the interpreter will try again, and report it
         os._exit(code)
 
+    # httpx imports its own command line if it can, and with it click, rich and pygments: half of its import.
+    sys.modules["httpx._main"] = None  # type: ignore[assignment]
     atexit.register(end)  # before all others, so that it runs after them, and after all threads
     sys.excepthook = _crashed
     try:

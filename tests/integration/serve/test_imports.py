@@ -210,3 +210,21 @@ async def test_the_list_of_a_stage_has_nothing_that_it_does_not_import(
 
 def test_importing_the_paths_imports_nothing_more() -> None:
     assert imported("import mcpzip.config.paths") == {"mcpzip", "mcpzip.config", "mcpzip.config.paths"}
+
+
+_HTTPX = """
+from mcpzip.cli.main import main
+sys.argv[1:] = ["--version"]
+try:
+    main()
+except SystemExit:
+    pass
+before = set(sys.modules)
+import httpx
+"""
+
+
+def test_httpx_comes_without_the_libraries_of_its_own_command_line() -> None:
+    found = imported(_HTTPX)
+    assert "httpx" in found
+    assert found & {"click", "rich", "pygments"} == set()

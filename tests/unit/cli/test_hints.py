@@ -58,13 +58,17 @@ def test_messages_write_no_command_out() -> None:
     assert found.keys() == ELSEWHERE.keys()
 
 
+TELL = ("hint", "mcpzip", "mcpzip_command")
+"""The functions whose result a person is told."""
+
+
 def command_lines(tree: ast.AST) -> Iterator[tuple[str, ...]]:
     """The words of each command that the code has a person told; ``.`` for what is known only then."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if name in ("hint", "mcpzip", "mcpzip_command"):
+        if name in TELL:
             words = node.args[name == "mcpzip_command" :]
             yield tuple(
                 str(word.value) if isinstance(word, ast.Constant) else "."
@@ -77,7 +81,8 @@ NAMED = {
     words
     for part in (*OF_WHICH, "auth", "config", "server")
     for path in (PACKAGE / part).rglob("*.py")
-    for words in command_lines(ast.parse(path.read_text("utf-8")))
+    if any(f"{name}(" in (text := path.read_text("utf-8")) for name in TELL)
+    for words in command_lines(ast.parse(text))
     if words and words[0] != "."
 }
 

@@ -14,7 +14,7 @@ from mcpzip_conformance.checks import ALL
 from mcpzip_conformance.compare_json import Likeness, diff, lines
 from mcpzip_conformance.errors import SelectionError
 from mcpzip_conformance.http_subject import free_port
-from mcpzip_conformance.mutants.faults import FAULTS
+from mcpzip_conformance.mutants.faults import FAULTS, find
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.report import as_json
 from mcpzip_conformance.route import Route
@@ -187,6 +187,12 @@ def test_every_check_states_its_requirement_and_its_source() -> None:
 
 def test_every_fault_names_a_check() -> None:
     assert {fault.check for fault in FAULTS.values()} <= {one.id for one in ALL}
+
+
+def test_a_fault_is_found_by_its_name() -> None:
+    assert {name: find(name) for name in FAULTS} == FAULTS
+    with pytest.raises(KeyError, match="no-such-fault"):
+        find("no-such-fault")
 
 
 @pytest.mark.parametrize(

@@ -14,47 +14,57 @@ kept        large results
 coding      programs
 web         HTTP
 shared      several clients
+
+The rule: importing this package imports no fault, because the process of a wrong proxy needs only its own.
 """
 
 from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from mcpzip_conformance.mutants.faults import (
-    coding,
-    finding,
-    hostile,
-    kept,
-    offers,
-    poisoned,
-    protocol,
-    questions,
-    requests,
-    results,
-    servers,
-    shared,
-    talk,
-    web,
+if TYPE_CHECKING:
+    from mcpzip_conformance.mutants.faults.fault import Fault
+
+    FAULTS: Mapping[str, Fault]
+
+__all__ = ["FAULTS", "find"]
+
+_PARTS = (
+    "results",
+    "requests",
+    "protocol",
+    "talk",
+    "questions",
+    "offers",
+    "servers",
+    "hostile",
+    "poisoned",
+    "finding",
+    "kept",
+    "coding",
+    "web",
+    "shared",
 )
-from mcpzip_conformance.mutants.faults.fault import Fault
+_HEAVY = ("servers", "hostile", "web", "shared")
+"""Those that import an HTTP client."""
 
-__all__ = ["FAULTS", "Fault"]
 
-FAULTS: Mapping[str, Fault] = {
-    name: fault
-    for part in (
-        results,
-        requests,
-        protocol,
-        talk,
-        questions,
-        offers,
-        servers,
-        hostile,
-        poisoned,
-        finding,
-        kept,
-        coding,
-        web,
-        shared,
-    )
-    for name, fault in part.FAULTS.items()
-}
+def find(name: str) -> "Fault":
+    """The row of this name. Raises KeyError if there is none."""
+    for part in sorted(_PARTS, key=_HEAVY.__contains__):
+        if found := _rows(part).get(name):
+            return found
+    raise KeyError(name)
+
+
+def __getattr__(name: str) -> object:
+    if name != "FAULTS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    every = {name: row for part in _PARTS for name, row in _rows(part).items()}
+    globals()["FAULTS"] = every
+    return every
+
+
+def _rows(part: str) -> "Mapping[str, Fault]":
+    rows: Mapping[str, Fault] = import_module(f"{__name__}.{part}").FAULTS
+    return rows

@@ -1,10 +1,12 @@
 """``python -m mcpzip_conformance.mutants.relay CONFIG [PORT]``."""
 
+import gc
 import sys
 from pathlib import Path
 
-from mcpzip_conformance.mutants.relay.relay import run
-
 if __name__ == "__main__":
+    gc.disable()  # importing modules makes no garbage; `run` enables it again
+    from mcpzip_conformance.mutants.relay.relay import run
+
     _, config, *port = sys.argv
     run(Path(config), int(port[0]) if port else None)

@@ -5,11 +5,14 @@ disconnects.
 """
 
 import asyncio
+import gc
 import json
 import os
 import signal
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from mcpzip_fakes import pipes
 
@@ -34,14 +37,17 @@ class Parts:
     web: type[Web] = Web
 
 
-def run(config: Path, port: int | None = None, parts: Parts | None = None) -> None:
-    """Serve until the client leaves (stdio) or SIGTERM comes. config: ``{"servers": {NAME: ENTRY}, "show":
-    "names"}``, or ``"meta"``, ``"code"``; port: of 127.0.0.1, for Streamable HTTP."""
+def run(config: Path, port: int | None = None, parts: Parts | None = None) -> NoReturn:
+    """Serve until the client leaves (stdio) or SIGTERM comes, then end the process. config: ``{"servers":
+    {NAME: ENTRY}, "show": "names"}``, or ``"meta"``, ``"code"``; port: of 127.0.0.1, for Streamable HTTP."""
     settings = json.loads(config.read_bytes())
     parts = parts or Parts()
     servers = Config(settings["servers"], parts.upstream, parts.link)
     session = {"names": parts.names, "meta": parts.meta, "code": parts.code}[settings["show"]]
+    gc.enable()
     asyncio.run(_serve(servers, session, port, parts))
+    sys.stderr.flush()
+    os._exit(0)  # the end of the interpreter would free every object first
 
 
 async def _serve(config: Config, session: type[Session], port: int | None, parts: Parts) -> None:
