@@ -176,17 +176,21 @@ async def end_named(folder: Path, grace: float) -> None:
     """End the processes whose command line or environment names ``folder``, which is a check's own: what a
     subject started in a session of its own, such as a daemon. They get ``grace`` seconds to end by
     themselves. Does nothing on Windows."""
-    deadline = asyncio.get_running_loop().time() + grace
-    while left := await asyncio.to_thread(_naming, str(folder).encode()):
-        if asyncio.get_running_loop().time() > deadline:
-            for pid in left:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-        await asyncio.sleep(_EACH)
+    name, clock = str(folder).encode(), asyncio.get_running_loop().time
+    deadline = clock() + grace
+    while left := await asyncio.to_thread(_naming, name):
+        while left:  # a look at these costs less than one at all that run
+            if clock() > deadline:
+                for pid in left:
+                    with suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+            await asyncio.sleep(_EACH)
+            left = await asyncio.to_thread(_naming, name, left)
 
 
-def _naming(folder: bytes) -> list[int]:
-    """The running processes that name ``folder``, by /proc or, without it, by their command lines in ps."""
+def _naming(folder: bytes, among: Collection[int] | None = None) -> list[int]:
+    """The running processes, of all or of those in ``among``, that name ``folder``; by /proc or, without it,
+    by their command lines in ps."""
     if sys.platform == "win32":
         return []
     if not Path("/proc/self/stat").exists():
@@ -194,7 +198,8 @@ def _naming(folder: bytes) -> list[int]:
         named = [int(line.split()[0]) for line in listed.splitlines() if folder in line]
         return [pid for pid in named if pid != os.getpid() and is_running(pid)]
     found = []
-    for place in Path("/proc").glob("[0-9]*"):
+    places = Path("/proc").glob("[0-9]*") if among is None else (Path(f"/proc/{pid}") for pid in among)
+    for place in places:
         for file in ("cmdline", "environ"):
             with suppress(OSError):  # it has ended meanwhile; or its environment is not ours to read
                 if folder in (place / file).read_bytes():

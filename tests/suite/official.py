@@ -115,7 +115,12 @@ def _suite(words: Sequence[str], reports: Path) -> subprocess.CompletedProcess[b
     reports.mkdir(parents=True, exist_ok=True)
     script = _installed(_PACKAGE / "dist" / "index.js")
     done = subprocess.run(
-        [node(), str(script), *words], capture_output=True, check=False, timeout=_PATIENCE, cwd=reports
+        [node(), str(script), *words],
+        capture_output=True,
+        check=False,
+        timeout=_PATIENCE,
+        cwd=reports,
+        env={**os.environ, "NODE_COMPILE_CACHE": str(HERE / "node_modules" / ".cache" / "compiled")},
     )
     (reports / "suite.log").write_bytes(done.stdout + done.stderr)
     return done
