@@ -2,6 +2,7 @@
 embedding server.
 """
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -166,8 +167,11 @@ def _play(
     if transport == "stdio":
         return stdio_server.run(played, record)
     check_sdk()
+    gc.disable()  # an import makes many objects and no garbage
     from mcpzip_fakes import serving  # imports the SDK, which takes long
 
+    gc.freeze()
+    gc.enable()
     serving.run(played, record, transport, port, stateless=stateless, json_response=json_response)
     return 0
 
