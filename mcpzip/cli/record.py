@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
 from mcpzip.cli.parameters import config_option, examples
+from mcpzip.cli.serving import Listening, http_options, serve_as
 from mcpzip.server.stderr import print_warning
 
 TYPE_CHECKING = False
@@ -37,29 +39,14 @@ _MOST = 20
     "--secret", "names", metavar="NAME", multiple=True, help="Mask the value of this variable, too."
 )
 @click.option("--overwrite", is_flag=True, help="Replace cassettes instead of adding sessions to them.")
-@click.option("--http", "address", metavar="[HOST:]PORT", help="Serve over HTTP; port 0 picks a free one.")
-@click.option(
-    "--token-file",
-    metavar="FILE",
-    type=click.Path(),
-    help="Holds the token clients must send; else $MCPZIP_TOKEN.",
-)
-@click.option(
-    "--allow-host", "hosts", metavar="NAME", multiple=True, help="A host name that clients use for it."
-)
-@click.option(
-    "--allow-origin", "origins", metavar="ORIGIN", multiple=True, help="A web origin that may connect."
-)
+@http_options
 def record(
     config: str | None,
     folder: str,
     paths: tuple[str, ...],
     names: tuple[str, ...],
     overwrite: bool,
-    address: str | None,
-    token_file: str | None,
-    hosts: tuple[str, ...],
-    origins: tuple[str, ...],
+    **listening: Any,
 ) -> int:
     """Serve your agent as mcpzip serve --no-daemon does, and record every server.
 
@@ -72,16 +59,7 @@ def record(
     recording = Recording(folder, os.environ, print_warning, paths=paths, names=names, anew=overwrite)
     record_with(recording)
     try:
-        if address is not None:
-            from mcpzip.server.http.serve import HttpOptions
-            from mcpzip.server.http.serve import main as serve_http
-
-            return serve_http(config, HttpOptions(address, token_file, hosts, origins))
-        if token_file or hosts or origins:
-            raise click.UsageError("--token-file, --allow-host and --allow-origin go with --http.")
-        from mcpzip.server.start import main
-
-        return main(config, alone=True)
+        return serve_as(Listening(**listening), config, alone=True)
     finally:
         record_with(None)
         _report(recording.close())

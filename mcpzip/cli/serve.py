@@ -1,10 +1,11 @@
 """`mcpzip serve` with --help, more options for HTTP, or an unusual spelling; `cli.main` runs a plain one."""
 
-import gc
+from typing import Any
 
 import click
 
 from mcpzip.cli.parameters import config_option, examples
+from mcpzip.cli.serving import Listening, http_options, serve_as
 
 
 @click.command(
@@ -16,27 +17,8 @@ from mcpzip.cli.parameters import config_option, examples
 )
 @config_option
 @click.option("--no-daemon", "alone", is_flag=True, help="Serve without the daemon, in this process.")
-@click.option("--http", "address", metavar="[HOST:]PORT", help="Serve over HTTP; port 0 picks a free one.")
-@click.option(
-    "--token-file",
-    metavar="FILE",
-    type=click.Path(),
-    help="Holds the token clients must send; else $MCPZIP_TOKEN.",
-)
-@click.option(
-    "--allow-host", "hosts", metavar="NAME", multiple=True, help="A host name that clients use for it."
-)
-@click.option(
-    "--allow-origin", "origins", metavar="ORIGIN", multiple=True, help="A web origin that may connect."
-)
-def serve(
-    config: str | None,
-    alone: bool,
-    address: str | None,
-    token_file: str | None,
-    hosts: tuple[str, ...],
-    origins: tuple[str, ...],
-) -> int:
+@http_options
+def serve(config: str | None, alone: bool, **listening: Any) -> int:
     """Serve your agent over stdio: the command to put into its MCP settings.
 
     All agents are served by one process in the background, the daemon, which starts and ends by itself:
@@ -45,14 +27,4 @@ def serve(
     With --http it serves many agents at http://HOST:PORT/mcp, until SIGTERM or Ctrl-C. Without a HOST only
     this machine can connect; any other HOST needs a token.
     """
-    if address is not None:
-        gc.disable()  # importing modules makes no garbage; `main` enables it again
-        from mcpzip.server.http.serve import HttpOptions
-        from mcpzip.server.http.serve import main as serve_http
-
-        return serve_http(config, HttpOptions(address, token_file, hosts, origins))
-    if token_file or hosts or origins:
-        raise click.UsageError("--token-file, --allow-host and --allow-origin go with --http.")
-    from mcpzip.server.start import main
-
-    return main(config, alone=alone)
+    return serve_as(Listening(**listening), config, alone=alone)

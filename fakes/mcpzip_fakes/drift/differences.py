@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import UNSET
 
+from mcpzip.cassettes.masks import fits_masks
 from mcpzip_fakes.cassettes.messages import decoded
 
 Path = tuple[str, ...]
@@ -23,7 +24,6 @@ Kind = Literal["added", "removed", "type", "value"]
 Ignored = Callable[[Path], bool]
 
 _DEPTH = 200
-_MASK_START, _MASK_END = "[masked ", "]"
 _JSON_IN_TEXT = 4 * 1024 * 1024
 """Characters of a string that is read as JSON."""
 
@@ -83,36 +83,9 @@ def differences(before: object, after: object, ignored: Ignored, path: Path = ()
 
 def fits_mask(before: object, after: object) -> bool:
     """Whether ``before`` is a string with masked secrets, and ``after`` what it may have been."""
-    if not isinstance(before, str) or _MASK_START not in before:
+    if not isinstance(before, str) or after is UNSET:
         return False
-    pieces = _around_masks(before)
-    if pieces == ["", ""]:
-        return after is not UNSET
-    if len(pieces) == 1 or not isinstance(after, str):
-        return False
-    first, *middle, last = pieces
-    end = len(after) - len(last)
-    if not after.startswith(first) or not after.endswith(last) or len(first) > end:
-        return False
-    at = len(first)
-    for piece in middle:
-        at = after.find(piece, at, end)
-        if at < 0:
-            return False
-        at += len(piece)
-    return True
-
-
-def _around_masks(text: str) -> list[str]:
-    first, *rest = text.split(_MASK_START)
-    pieces = [first]
-    for part in rest:
-        number, end, left = part.partition(_MASK_END)
-        if end and number.isdecimal():
-            pieces.append(left)
-        else:
-            pieces[-1] += _MASK_START + part
-    return pieces
+    return fits_masks(before, after if isinstance(after, str) else None)
 
 
 def _equal(one: object, other: object) -> bool:

@@ -8,7 +8,7 @@ from itertools import islice, zip_longest
 
 from msgspec import Struct
 
-from mcpzip.cassettes.cassette import MASK
+from mcpzip.cassettes.masks import fits_masks
 from mcpzip.model.quoting import one_line, shortened
 from mcpzip.wire.canonical_json import Number, Object, written
 
@@ -18,7 +18,6 @@ _SHOWN = 120
 """Characters of a value in the text."""
 _COMPARED = 1_000
 """Differences that are counted to find the nearest of several values."""
-_MASK_START, _MASK_END = MASK.split("{}")
 _NOTHING = object()
 
 
@@ -90,35 +89,7 @@ def _differing_members(recorded: Object, present: Object, path: str) -> Iterator
 
 def _masked(recorded: str, present: object) -> bool:
     """Whether ``recorded`` has masked secrets, and ``present`` is what it may have been."""
-    if isinstance(recorded, Number) or _MASK_START not in recorded:
+    if isinstance(recorded, Number) or present is _NOTHING:
         return False
-    pieces = _around_masks(recorded)
-    if len(pieces) == 1:
-        return False
-    if pieces == ["", ""]:
-        return present is not _NOTHING
-    if not isinstance(present, str) or isinstance(present, Number):
-        return False
-    first, *middle, last = pieces
-    if len(present) < len(first) + len(last) or not (present.startswith(first) and present.endswith(last)):
-        return False
-    at, end = len(first), len(present) - len(last)
-    for piece in middle:
-        at = present.find(piece, at, end)
-        if at < 0:
-            return False
-        at += len(piece)
-    return True
-
-
-def _around_masks(text: str) -> list[str]:
-    """The pieces of ``text`` between its masks."""
-    first, *rest = text.split(_MASK_START)
-    pieces = [first]
-    for part in rest:
-        number, end, after = part.partition(_MASK_END)
-        if end and number.isdecimal():
-            pieces.append(after)
-        else:
-            pieces[-1] += _MASK_START + part
-    return pieces
+    is_text = isinstance(present, str) and not isinstance(present, Number)
+    return fits_masks(recorded, str(present) if is_text else None)

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from mcpzip.cassettes.cassette import MASK, Exchange, Match
+from mcpzip.cassettes.cassette import Exchange, Match
+from mcpzip.cassettes.masks import START
 from mcpzip.wire import PROTOCOL_VERSION_KEY
 from mcpzip.wire.canonical_json import Object, decoded, written
 from mcpzip_fakes.replay.differences import Difference, differences, fits
@@ -20,7 +21,7 @@ _GREETINGS = ("initialize", "server/discover")
 _NEAR = 200
 """Recorded requests that are compared to find the nearest one."""
 _OF_TOOL = re.compile(r"(?P<tool>.+):(?P<path>(?:arguments|_meta|\*)(?:\..+)?)", re.DOTALL)
-_MASK_START = MASK.partition("{")[0].encode()
+_MASK_START = START.encode()
 
 
 class Recorded(Struct, frozen=True, eq=False, kw_only=True):
