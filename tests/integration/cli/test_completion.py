@@ -135,7 +135,7 @@ def _offered(command: list[str], config: Path) -> list[str]:
         ("mcpzip-conformance", ["run", "mcpzip", "--expect", "known"], ["file,known"]),
         ("mcpzip-conformance", ["run", "./my"], ["file,./my"]),
         ("mcpzip-conformance", ["report", "a.json", "b"], ["file,b"]),
-        ("mcpzip-conformance", ["install", "mcp-p"], ["plain,mcp-proxy"]),
+        ("mcpzip-conformance", ["install", "mcp-r"], ["plain,mcp-remote"]),
         ("mcpzip-conformance", ["run", ""], [f"plain,{name}" for name in SUBJECTS]),
         ("mcpzip-fake", ["compl"], ["plain,completion"]),
         ("mcpzip-fake", ["./mine"], ["file,./mine"]),
