@@ -72,7 +72,7 @@ class Place:
         if subject.declared.install is not None:
             from mcpzip_conformance.installation import required
 
-            places["bin"] = str(required(subject.declared.family, subject.declared.install.pip))
+            places |= required(subject.declared.family, subject.declared.install)
         if subject.declared.config is not None:
             places["config"] = str(self._configure(argvs))
         self._argv = fill_words(subject.declared.start.command, places)

@@ -137,7 +137,7 @@ def _peer(name: str) -> Subject | str:
     [declared] = load_all(name)
     program, title = declared.start.command[0], declared.title.removesuffix(f" {name.partition(':')[2]}")
     if declared.install is not None:
-        if bin_folder(declared.family, declared.install.pip) is None:
+        if bin_folder(declared.family, declared.install) is None:
             return f"{title} is skipped: mcpzip-conformance install {declared.family} installs it."
     elif shutil.which(program) is None:
         return f"{title} is skipped: its command {program} isn't on the PATH ({declared.homepage})."
