@@ -91,6 +91,9 @@ def check(
         report = _report(cassette, command, url, headers, settings)
     except McpzipError as error:
         raise _WrongUse(str(error)) from error
+    if not report.sent and not report.drifts:
+        reason = "no request in it was sent, so nothing was compared; record a session, or allow calls"
+        raise _WrongUse(f"{cassette}: {reason} (--call, --call-all)")
     if as_json:
         text = msgspec.json.format(msgspec.json.encode(report.as_json()), indent=2).decode()
         click.echo(sanitize.json_text(text))

@@ -299,3 +299,11 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         timeout=60,
         env={**os.environ, **importable()},
     )
+
+
+def test_a_check_that_sends_nothing_is_no_pass(tmp_path: Path) -> None:
+    cassette = tmp_path / "empty.toml"
+    cassette.write_text("cassette = 1\n[[exchanges]]\nrequest = 'no message'\n")
+    done = run("check", str(cassette), "--", sys.executable, "-c", "pass")
+    assert done.returncode == 2
+    assert "nothing was compared" in done.stderr
