@@ -258,6 +258,8 @@ async def test_an_untouched_server_keeps_its_connections_and_watchers(tmp_path: 
         await wire.ask("resources/subscribe", {"uri": f"mcpzip://up/{URI}"})
         await wire.call([], "up2__run")
         await comes_true(lambda: not bridge.proxy.has_unlisted_servers)
+        # The last that up2 gets: its second connection withdraws the subscription it opened.
+        await bridge.gets("notifications/cancelled", name="up2")
         before = connections(bridge)
         requests = len(bridge.lines("up")) + len(bridge.lines("up2"))
         two = {name: upstream(tmp_path, name, era) for name, era in (("up", "legacy"), ("up2", "modern"))}
