@@ -124,6 +124,12 @@ class HttpFake:
         if player is not None:
             player.doom(self._gate.doomed)
         self.app: ASGIApp = self.protection.around(self._gate) if self.protection else self._gate
+        self._player = player
+
+    async def close(self) -> None:
+        """Nothing more comes: end what has to be ended in order."""
+        if self._player is not None:
+            await self._player.close()
 
     async def _meet(self, ctx: ServerRequestContext[object], call_next: CallNext) -> HandlerResult:
         """The middleware, called for every message of every client."""

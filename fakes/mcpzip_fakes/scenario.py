@@ -60,7 +60,8 @@ class Replay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     None: everything is sent as soon as its turn comes. patience: seconds that something waits for a message
     that the recorded client sent before it. ignore: paths beside those of the cassette's ``match.ignore``.
     new: requests that aren't in the cassette are passed to the real server, and added to the cassette;
-    command: of that server, () for the recorded one.
+    command, or url and headers: of that server, empty for the recorded one; mask, secret: paths of messages
+    and names of variables that are masked in what is added.
     """
 
     cassette: str
@@ -69,6 +70,10 @@ class Replay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     ignore: tuple[str, ...] = ()
     new: bool = False
     command: tuple[str, ...] = ()
+    url: str = ""
+    headers: dict[str, str] = {}
+    mask: tuple[str, ...] = ()
+    secret: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.patience <= 3_600:

@@ -6,9 +6,11 @@ The rule: it stops at once, because tests start and stop many.
 import asyncio
 import contextlib
 import errno
+import signal
 import socket
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -85,10 +87,17 @@ Place = tuple[ASGIApp, socket.socket]
 
 
 class Threaded:
-    """Serves applications in one thread of this process. name: of the thread."""
+    """Serves applications in one thread of this process. name: of the thread; close: is awaited at the
+    end."""
 
-    def __init__(self, places: Sequence[Place], record: Writer, name: str) -> None:
-        self._record = record
+    def __init__(
+        self,
+        places: Sequence[Place],
+        record: Writer,
+        name: str,
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._record, self._close = record, close
         self._places = [(_Uvicorn(app), bound) for app, bound in places]
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -96,7 +105,7 @@ class Threaded:
             server.listening.wait()
 
     def _run(self) -> None:
-        asyncio.run(_serve(self._places))
+        asyncio.run(_serve(self._places, self._close))
 
     def stop(self) -> None:
         """Close every connection and wait for the thread to end. Can be called again."""
@@ -113,7 +122,7 @@ class Serving(Threaded):
 
     def __init__(self, fake: HttpFake, record: Writer, port: int = 0) -> None:
         self.url, places = _settled(fake, port)
-        super().__init__(places, record, f"fake {self.url}")
+        super().__init__(places, record, f"fake {self.url}", fake.close)
 
 
 def run(
@@ -132,12 +141,42 @@ def run(
     )
     process.start(Plan((), number), record)
     url, places = _settled(fake, port)
+    servers = [(_Uvicorn(app), bound) for app, bound in places]
+    leave = _stop_at_signals(servers, record) if scenario.replay and scenario.replay.new else None
     print(f"listening {url}", flush=True)
-    asyncio.run(_serve([(_Uvicorn(app), bound) for app, bound in places]))
+    asyncio.run(_serve(servers, fake.close))
+    if leave is not None:
+        leave()
 
 
-async def _serve(places: Sequence[tuple[_Uvicorn, socket.socket]]) -> None:
-    await asyncio.gather(*(server.serve([bound]) for server, bound in places))
+def _stop_at_signals(servers: Sequence[tuple[_Uvicorn, socket.socket]], record: Writer) -> Callable[[], None]:
+    """From now on a signal stops the servers, and not the process, which has something to write at its end.
+    Returns what ends it then."""
+    came: list[int] = []
+
+    def leave() -> None:
+        process.leave(record, signal.Signals(came[0]).name, 128 + came[0])
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        for server, _ in servers:
+            if not server.listening.is_set():
+                leave()
+            server.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    return leave
+
+
+async def _serve(
+    places: Sequence[tuple[_Uvicorn, socket.socket]], close: Callable[[], Awaitable[None]] | None
+) -> None:
+    try:
+        await asyncio.gather(*(server.serve([bound]) for server, bound in places))
+    finally:
+        if close is not None:
+            await close()
 
 
 def _settled(fake: HttpFake, port: int) -> tuple[str, list[Place]]:

@@ -139,6 +139,8 @@ class HttpObserver:
         self._number = 0
         self._open: dict[object, _Open] = {}
         self._asked: dict[tuple[str, bytes], _Open] = {}
+        self._waiting: list[_Open] = []
+        """Those that are over but for answers whose own responses haven't ended."""
 
     def began(
         self, key: object, verb: str, headers: Iterable[tuple[str, str]], body: bytes, at: float
@@ -194,16 +196,30 @@ class HttpObserver:
             open.add(now, Event(kind="reply", after=0.0, data=rest))
         elif open.body.reader is not None and not left and (open.ids or not open.replied):
             open.add(now, Event(kind="end", after=0.0))
+        asking = self._asking(open)
+        if not self._is_taken(open, asking, rest):
+            self._over(open)
+        if asking is not None and asking in self._waiting:
+            self._waiting.remove(asking)
+            self._over(asking)
+
+    def _over(self, open: _Open) -> None:
+        """Nothing more comes of it, but maybe the end of an answer to one of its questions."""
+        if any(self._asking(each) is open for each in self._open.values()):
+            self._waiting.append(open)
+            return
         for question in open.questions:
             self._asked.pop((open.session, question), None)
-        if not self._is_taken(open, rest):
-            self._hand_out(open)
+        self._hand_out(open)
 
-    def _is_taken(self, open: _Open, body: bytes) -> bool:
-        """Whether the request was an accepted answer to an open question, of which it is now a part."""
-        asking = next(
-            (each for id in open.answers if (each := self._asked.get((open.session, id))) is not None), None
-        )
+    def _asking(self, open: _Open) -> _Open | None:
+        """The request whose question the client answers with ``open``."""
+        found = (self._asked.get((open.session, id)) for id in open.answers)
+        return next((each for each in found if each is not None), None)
+
+    def _is_taken(self, open: _Open, asking: _Open | None, body: bytes) -> bool:
+        """Whether the request was an accepted answer to a question of ``asking``, of which it is now a
+        part."""
         if asking is None or body or open.response is None or not 200 <= open.response.status < 300:
             return False
         for id in open.answers:

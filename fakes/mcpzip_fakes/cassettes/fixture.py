@@ -18,10 +18,11 @@ from mcpzip_fakes.answer import JsonObject
 from mcpzip_fakes.cassettes.messages import HANDSHAKE, heard
 from mcpzip_fakes.launch import Fakes, FakeServer, importable
 from mcpzip_fakes.record import Record
-from mcpzip_fakes.scenario import Scenario
+from mcpzip_fakes.scenario import Replay, Scenario
 
 Mode = Literal["once", "none", "new_episodes", "all"]
 MODES: tuple[Mode, ...] = get_args(Mode)
+_PROGRAM = (sys.executable, "-m", "mcpzip_fakes")
 _TO_END = 10.0
 """Seconds in which a recorder must have written everything, after it was told to end."""
 
@@ -103,7 +104,7 @@ class Cassettes:
     def __init__(self, folder: Path, place: Path, mode: Mode, recorded: set[str]) -> None:
         self.servers: list[CassetteServer] = []
         self._folder, self._mode, self._recorded = folder, mode, recorded
-        self._fakes = Fakes(place)
+        self._place, self._fakes = place, Fakes(place)
         self._recorders: list[subprocess.Popen[bytes]] = []
 
     def start(
@@ -129,22 +130,29 @@ class Cassettes:
             remove(path)
             exists = False
         options = [*_options("--mask", mask), *_options("--secret", secret)]
-        options += _options("--header", [f"{key}: {value}" for key, value in (headers or {}).items()])
+        if url:
+            options += _options("--header", [f"{key}: {value}" for key, value in (headers or {}).items()])
         if self._mode == "all" or (not exists and self._mode != "none"):
-            server = self._record(
-                path, command, url, env or {}, [*_options("--mask", mask), *_options("--secret", secret)]
-            )
+            server = self._record(path, command, url, env or {}, options)
         elif not exists:
             raise CassetteMissingError(
                 f"There is no cassette {path}, and the mode is none. Record it with --mcp-record=once."
             )
         elif self._mode == "new_episodes" and (command or url):
-            if options or not command:
-                raise CassetteMissingError(
-                    "The mode new_episodes is for servers with a command, and without mask and secret. "
-                    "Record this one anew: --mcp-record=all."
+            replay = Replay(
+                cassette=path,
+                ignore=tuple(ignore),
+                new=True,
+                command=tuple(command),
+                mask=tuple(mask),
+                secret=tuple(secret),
+            )
+            if url:
+                server = self._extend_over_http(
+                    path, url, env or {}, [*options, *_options("--ignore", ignore)]
                 )
-            server = self._extend(path, command, env or {}, ignore)
+            else:
+                server = self._extend(replay, env or {})
         else:
             server = self._play(path, url, ignore)
         self.servers.append(server)
@@ -179,19 +187,21 @@ class Cassettes:
             path, records=False, command=fake.command, env=fake.env, url=fake.url, record=fake.record
         )
 
-    def _extend(
-        self, path: str, command: Sequence[str], env: Mapping[str, str], ignore: Sequence[str]
-    ) -> CassetteServer:
-        """It is played, with the real server behind it."""
-        scenario = Scenario.load(path)
-        assert scenario.replay is not None
-        replay = msgspec.structs.replace(
-            scenario.replay, ignore=tuple(ignore), new=True, command=tuple(command)
-        )
-        fake = self._fakes.start(msgspec.structs.replace(scenario, replay=replay))
+    def _extend(self, replay: Replay, env: Mapping[str, str]) -> CassetteServer:
+        """It is played, with the real server on stdio behind it."""
+        fake = self._fakes.start(msgspec.structs.replace(Scenario.load(replay.cassette), replay=replay))
         return CassetteServer(
-            path, records=True, command=fake.command, env={**fake.env, **env}, record=fake.record
+            replay.cassette, records=True, command=fake.command, env={**fake.env, **env}, record=fake.record
         )
+
+    def _extend_over_http(
+        self, path: str, url: str, env: Mapping[str, str], options: Sequence[str]
+    ) -> CassetteServer:
+        """It is played, with the real server at ``url`` behind it."""
+        self._place.mkdir(parents=True, exist_ok=True)
+        record = Record(self._place / f"{len(self.servers) + 1}-{Path(path).stem}.jsonl")
+        words = [path, "--new", "--transport", "http", "--record", str(record.path), *options]
+        return CassetteServer(path, records=True, url=self._listening(url, words, env), record=record)
 
     def _record(
         self, path: str, command: Sequence[str], url: str, env: Mapping[str, str], options: Sequence[str]
@@ -203,13 +213,16 @@ class Cassettes:
             )
         self._recorded.add(path)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        recorder = [sys.executable, "-m", "mcpzip_fakes", "record", path, *options]
+        words = ["record", path, *options]
         if command:
-            return CassetteServer(
-                path, records=True, command=[*recorder, "--", *command], env={**importable(), **env}
-            )
+            recorder = [*_PROGRAM, *words, "--", *command]
+            return CassetteServer(path, records=True, command=recorder, env={**importable(), **env})
+        return CassetteServer(path, records=True, url=self._listening(url, words, env))
+
+    def _listening(self, url: str, words: Sequence[str], env: Mapping[str, str]) -> str:
+        """Starts what stands before the real server at ``url``; its own URL."""
         process = subprocess.Popen(
-            [*recorder, "--url", url],
+            [*_PROGRAM, *words, "--url", url],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             env={**os.environ, **importable(), **env},
@@ -218,7 +231,7 @@ class Cassettes:
         said = process.stdout.readline().decode() if process.stdout else ""
         if not said.startswith("listening "):
             raise CassetteMissingError(f"{url} can't be recorded; what the recorder said is above.")
-        return CassetteServer(path, records=True, url=said.split()[1])
+        return said.split()[1]
 
 
 def remove(path: str) -> None:

@@ -12,6 +12,7 @@ from mcpzip.cassettes.cassette import MASK
 from mcpzip.model import sanitize
 from mcpzip.model.errors import McpzipError
 from mcpzip_fakes.click_errors import SafeCommand
+from mcpzip_fakes.commands.server_options import header
 from mcpzip_fakes.drift.drift import SEVERITIES, Area, Report, Severity
 from mcpzip_fakes.drift.server import check_command, check_url
 from mcpzip_fakes.drift.settings import TIMEOUT, Settings
@@ -111,16 +112,9 @@ def _report(
             raise click.UsageError("--header is for --url")
         return check_command(cassette, command, settings)
     try:
-        return check_url(cassette, url, settings, headers=dict(map(_header, headers)))
+        return check_url(cassette, url, settings, headers=dict(map(header, headers)))
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-
-
-def _header(text: str) -> tuple[str, str]:
-    name, colon, value = text.partition(":")
-    if not colon or not name.strip():
-        raise click.UsageError("write a header as 'Name: value'")
-    return name.strip(), value.strip()
 
 
 def _unmasked(text: str) -> tuple[str, str]:

@@ -14,9 +14,12 @@ from mcpzip.model.errors import McpzipError
 from mcpzip_fakes import endpoint_settings, stdio_server
 from mcpzip_fakes.click_errors import SafeCommand
 from mcpzip_fakes.commands.completion import complete_playable, complete_shipped
+from mcpzip_fakes.commands.server_options import check_url, header
 from mcpzip_fakes.faults import KINDS
 from mcpzip_fakes.scenario import ERAS, SHIPPED, Replay, Scenario, find, names
 from mcpzip_fakes.sdk import check_sdk
+
+_MASK = "[masked "
 
 
 class _Timing(click.ParamType[float | None]):
@@ -37,7 +40,11 @@ class _Timing(click.ParamType[float | None]):
 @click.command("play", cls=SafeCommand)
 @click.argument("scenario", required=False, shell_complete=complete_playable)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("--transport", type=click.Choice(["stdio", "http", "sse"]), default="stdio", show_default=True)
+@click.option(
+    "--transport",
+    type=click.Choice(["stdio", "http", "sse"]),
+    help="[default: stdio; with --url: http]",
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -58,8 +65,33 @@ class _Timing(click.ParamType[float | None]):
 @click.option(
     "--new",
     is_flag=True,
-    help="A cassette on stdio: pass requests that are not in it to the real server, which is the recorded"
-    " command or the one after --, and add them to the cassette.",
+    help="A cassette on stdio or http: pass requests that are not in it to the real server, and add them to"
+    " it. The server is the recorded one, or the command after --, or that at --url.",
+)
+@click.option("--url", help="--new: the URL of the real server.")
+@click.option(
+    "--header",
+    "headers",
+    metavar="'NAME: VALUE'",
+    multiple=True,
+    help="--new over HTTP: send this header to the real server. Its value is masked.",
+)
+@click.option(
+    "--mask",
+    "masks",
+    metavar="PATH",
+    multiple=True,
+    help="--new: mask what is at this path of messages, too.",
+)
+@click.option(
+    "--secret", "secrets", metavar="NAME", multiple=True, help="--new: mask this variable's value, too."
+)
+@click.option(
+    "--ignore",
+    "ignored",
+    metavar="PATH",
+    multiple=True,
+    help="A cassette: what is at this path of requests doesn't count, such as arguments.now.",
 )
 @click.option("--stateless", is_flag=True, help="http: keep no sessions.")
 @click.option("--json-response", is_flag=True, help="http: answer with JSON instead of event streams.")
@@ -79,12 +111,17 @@ class _Timing(click.ParamType[float | None]):
 def play(
     scenario: str | None,
     command: tuple[str, ...],
-    transport: str,
+    transport: str | None,
     port: int,
     era: str | None,
     record: str | None,
     timing: float | None,
     new: bool,
+    url: str | None,
+    headers: tuple[str, ...],
+    masks: tuple[str, ...],
+    secrets: tuple[str, ...],
+    ignored: tuple[str, ...],
     stateless: bool,
     json_response: bool,
     settings_file: str | None,
@@ -111,18 +148,26 @@ def play(
         elif settings_file is not None:
             raise click.UsageError("--settings is for gemini and embeddings")
         else:
+            transport = transport or ("http" if url else "stdio")
             if transport == "stdio" and port:
                 raise click.UsageError("--port is for http and sse: add --transport http")
             if command and not new:
                 raise click.UsageError(f"nothing can follow {scenario!r} but a command after --, with --new")
+            if not new and (url or headers or masks or secrets):
+                raise click.UsageError("--url, --header, --mask and --secret are for --new")
+            real = {"command": command, "url": url or "", "headers": dict(map(header, headers))}
             if new:
-                _begin(scenario, command)
+                _check_server(transport, command, url, headers)
+                _begin(scenario, command, url, masks, secrets)
             played = Scenario.load(scenario)
             played = (played.with_era(era) if era else played).over(transport)
             if timing is not None:
                 played = _with_replay(played, "--timing", timing=timing)
+            if ignored:
+                played = _with_replay(played, "--ignore", ignore=ignored)
             if new:
-                played = _passing_on(played, command, transport)
+                played = _with_replay(played, "--new", new=True, mask=masks, secret=secrets, **real)
+                _check_recorded(played.replay, transport)
             sys.exit(_play(played, transport, port, record, stateless, json_response))
     except McpzipError as error:
         raise click.ClickException(str(error)) from error
@@ -134,31 +179,57 @@ def _with_replay(played: Scenario, option: str, **keys: object) -> Scenario:
     return msgspec.structs.replace(played, replay=msgspec.structs.replace(played.replay, **keys))
 
 
-def _begin(cassette: str, command: tuple[str, ...]) -> None:
+def _check_server(
+    transport: str, command: tuple[str, ...], url: str | None, headers: tuple[str, ...]
+) -> None:
+    """Raise UsageError if this can't be the real server."""
+    if transport == "sse":
+        raise click.UsageError("--new is for cassettes on stdio and http")
+    if transport == "stdio" and (url or headers):
+        raise click.UsageError("--url and --header are for --transport http")
+    if transport == "http" and command:
+        raise click.UsageError(
+            "a command is for --transport stdio; say the URL of the real server with --url"
+        )
+    if url:
+        check_url(url)
+
+
+def _begin(
+    cassette: str, command: tuple[str, ...], url: str | None, masks: tuple[str, ...], secrets: tuple[str, ...]
+) -> None:
     """Create a cassette that isn't there yet."""
-    if command and cassette.endswith(".toml") and not os.path.exists(cassette):
+    if (command or url) and cassette.endswith(".toml") and not os.path.exists(cassette):
         from mcpzip.cassettes.cassette import Cassette
         from mcpzip.cassettes.environment_secrets import known_secrets
         from mcpzip.cassettes.files import save
         from mcpzip.cassettes.masking import Masker
 
-        masker = Masker(known_secrets(os.environ), (), lambda masked: None)
+        masker = Masker(known_secrets(os.environ, secrets), masks, lambda masked: None)
         name = os.path.splitext(os.path.basename(cassette))[0]
-        save(cassette, Cassette(name=name, command=masker.command(command, "the command")))
+        if url:
+            empty = Cassette(name=name, transport="http", url=masker.url(url, "the URL"))
+        else:
+            empty = Cassette(name=name, command=masker.command(command, "the command"))
+        save(cassette, empty)
 
 
-def _passing_on(played: Scenario, command: tuple[str, ...], transport: str) -> Scenario:
-    """``played`` with the real server behind it."""
-    if transport != "stdio":
-        raise click.UsageError("--new is for cassettes on stdio")
-    played = _with_replay(played, "--new", new=True, command=command)
-    assert played.replay is not None
-    from mcpzip_fakes.replay.loaded import recorded_command
+def _check_recorded(replay: Replay | None, transport: str) -> None:
+    """Raise UsageError if the real server isn't known, or the cassette was recorded otherwise."""
+    assert replay is not None
+    from mcpzip_fakes.replay.loaded import recorded_server
 
-    recorded = recorded_command(played.replay.cassette)
-    if not command and (not recorded or any("[masked " in word for word in recorded)):
+    recorded, command, url = recorded_server(replay.cassette)
+    if recorded != transport:
+        raise click.UsageError(f"the cassette was recorded over {recorded}: add --transport {recorded}")
+    if transport == "http" and not replay.url and (not url or _MASK in url):
+        raise click.UsageError("the URL of the real server is not in the cassette: say it with --url")
+    if (
+        transport == "stdio"
+        and not replay.command
+        and (not command or any(_MASK in word for word in command))
+    ):
         raise click.UsageError("the command of the real server is not in the cassette: say it after --")
-    return played
 
 
 def _play(

@@ -13,6 +13,7 @@ from mcpzip.cassettes.tape import Tape
 from mcpzip.model.errors import ConfigError
 from mcpzip.model.redaction import PLAIN_HEADERS, registered
 from mcpzip_fakes.click_errors import SafeCommand
+from mcpzip_fakes.commands.server_options import check_url, header
 from mcpzip_fakes.recording import stdio
 from mcpzip_fakes.recording.report import report, tell
 
@@ -139,10 +140,9 @@ def _serve(target: _Target, tape: Tape, port: int) -> None:
 
 
 def _at(url: str, transport: Transport | None, headers: Sequence[str]) -> _Target:
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise ConfigError("--url", "", "it is no URL of a server over HTTP", "say http://… or https://…")
+    check_url(url)
     guess: Transport = "sse" if urlsplit(url).path.rstrip("/").endswith("/sse") else "http"
-    return _Target(transport or guess, url=url, headers=dict(map(_header, headers)))
+    return _Target(transport or guess, url=url, headers=dict(map(header, headers)))
 
 
 def _configured(name: str, config: str | None) -> _Target:
@@ -163,10 +163,3 @@ def _configured(name: str, config: str | None) -> _Target:
     if server.transport == "stdio":
         return _Target("stdio", (server.command, *server.args), server.env, server.cwd)
     return _Target(server.transport, url=server.url, headers=server.headers)
-
-
-def _header(text: str) -> tuple[str, str]:
-    name, colon, value = text.partition(":")
-    if not colon or not name.strip() or not value.strip():
-        raise click.UsageError("--header has the form 'NAME: VALUE'")
-    return name.strip().lower(), value.strip()

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -98,6 +98,12 @@ class Recorder:
                 with contextlib.suppress(asyncio.CancelledError, httpx.HTTPError):
                     await task
 
+    async def send_unrecorded(self, scope: "Scope", body: bytes) -> httpx.Response:
+        """Sends the request of ``scope`` with ``body``, and records nothing of it. Returns the response, to
+        be closed. Raises httpx.HTTPError.
+        """
+        return await self._client.send(self._request(scope, body), stream=True)
+
     async def _pass_on(self, request: httpx.Request, tap: Tap, send: "Send") -> None:
         try:
             response = await self._client.send(request, stream=True)
@@ -116,7 +122,7 @@ class Recorder:
             if isinstance(tap, HttpTap) and response.is_redirect:
                 self._led_to |= {urlsplit(value).path for name, value in start if name == "location"}
             await send(
-                {"type": "http.response.start", "status": response.status_code, "headers": _raw(start)}
+                {"type": "http.response.start", "status": response.status_code, "headers": raw_headers(start)}
             )
             async for data in tap.passing(response.aiter_raw(), self._location):
                 await send({"type": "http.response.body", "body": data, "more_body": True})
@@ -130,7 +136,7 @@ class Recorder:
 
     def _tap(self, key: int, scope: "Scope", request: httpx.Request, body: bytes) -> Tap:
         verb, path = scope["method"], scope["path"]
-        headers = _decoded(scope["headers"])
+        headers = headers_of(scope["headers"])
         if self._sse is not None:
             return self._sse.tap(verb, path == self.path, str(request.url), headers, body)
         if path not in {self.path, *self._led_to} or verb not in ("GET", "POST", "DELETE"):
@@ -147,7 +153,7 @@ class Recorder:
     # Requests and URLs
 
     def _request(self, scope: "Scope", body: bytes) -> httpx.Request:
-        headers = _end_to_end(_decoded(scope["headers"]))
+        headers = _end_to_end(headers_of(scope["headers"]))
         own = {name.lower() for name in self._headers}
         kept = [(name, value) for name, value in headers if name not in {"host", "content-length", *own}]
         codings = ", ".join(value for name, value in kept if name == "accept-encoding")
@@ -211,12 +217,17 @@ def serve(
 async def _serve(
     url: str, headers: Mapping[str, str], tape: Tape, path: str, bound: socket.socket, *, sse: bool
 ) -> None:
-    async with httpx.AsyncClient(timeout=httpx.Timeout(None, connect=_CONNECT)) as client:
+    async with http_client() as client:
         recorder = Recorder(url, headers, tape, path, client, sse=sse)
         recorder.origin = f"http://127.0.0.1:{bound.getsockname()[1]}"
         server = _Server(recorder)
         await server.serve([bound])
         recorder.close()
+
+
+def http_client() -> httpx.AsyncClient:
+    """What sends requests to a real server: it waits for as long as the client does."""
+    return httpx.AsyncClient(timeout=httpx.Timeout(None, connect=_CONNECT))
 
 
 class _Server(uvicorn.Server):
@@ -266,11 +277,13 @@ def _origin(url: SplitResult) -> tuple[str, str | None, int | None]:
     return url.scheme, url.hostname, url.port or default
 
 
-def _decoded(headers: Sequence[tuple[bytes, bytes]]) -> Headers:
+def headers_of(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Headers of ASGI as text, with names in lower case."""
     return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
 
 
-def _raw(headers: Headers) -> list[tuple[bytes, bytes]]:
+def raw_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Headers as ASGI has them."""
     return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers]
 
 
@@ -311,5 +324,5 @@ async def _left(receive: "Receive") -> None:
 
 async def _respond(send: "Send", status: int, body: bytes) -> None:
     headers = [("content-type", "text/plain; charset=utf-8"), ("content-length", str(len(body)))]
-    await send({"type": "http.response.start", "status": status, "headers": _raw(headers)})
+    await send({"type": "http.response.start", "status": status, "headers": raw_headers(headers)})
     await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -7,16 +7,18 @@ application: it records the messages, and plays the faults of HTTP itself.
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcpzip.cassettes.cassette import MASK, Cassette, Response
 from mcpzip_fakes.asgi import FIRING, TRANSPORT
 from mcpzip_fakes.engine import Note
 from mcpzip_fakes.faults import NOTHING, Fault, Firing
+from mcpzip_fakes.replay.asgi_exchange import Again, gone, raw, respond, whole_body
 from mcpzip_fakes.replay.faulty_answers import changed
 from mcpzip_fakes.replay.messages import Message as Recorded
 from mcpzip_fakes.replay.messages import read
@@ -25,6 +27,9 @@ from mcpzip_fakes.replay.run import Run
 from mcpzip_fakes.replay.session import LAST_EVENT_ID, Happening
 from mcpzip_fakes.replay.streams import HttpSession, event_text
 from mcpzip_fakes.scenario import Scenario
+
+if TYPE_CHECKING:
+    from mcpzip_fakes.replay.real_http_server import RealHttpServer, RealHttpSession
 
 _SESSION_ID = "mcp-session-id"
 _OURS = frozenset(
@@ -49,9 +54,18 @@ class HttpPlayer:
     doomed: by request id, the fault that breaks the reply (`asgi.Gate`).
     """
 
-    def __init__(self, scenario: Scenario, cassette: Cassette, other: ASGIApp, run: int, note: Note) -> None:
-        """run: the number of this process on its record, from 1. note: records an event."""
-        self._other, self._note = other, note
+    def __init__(
+        self,
+        scenario: Scenario,
+        cassette: Cassette,
+        other: ASGIApp,
+        run: int,
+        note: Note,
+        real: "RealHttpServer | None",
+    ) -> None:
+        """run: the number of this process on its record, from 1. note: records an event. real: answers what
+        wasn't recorded."""
+        self._other, self._note, self._real = other, note, real
         self._played = Played(scenario, cassette, "http")
         self._origin = cassette.url
         self._run = run - 1
@@ -68,6 +82,9 @@ class HttpPlayer:
         if scope["type"] != "http":
             await self._other(scope, receive, send)
             return
+        if self._real is not None and self._real.is_elsewhere(scope):
+            await self._real.pass_on(scope, receive, send)
+            return
         headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
         body = await whole_body(receive) if scope["method"] == "POST" else b""
         message = read(body) if scope["method"] == "POST" else None
@@ -79,10 +96,11 @@ class HttpPlayer:
             self._elsewhere = True
             await self._other(scope, Again(body, receive), send)
             return
-        exchange = _Exchange(self, session, scope, receive, send)
         if message is None:
+            exchange = _Exchange(self, session, scope, receive, send)
             await exchange.without_body(scope["method"], headers.get(LAST_EVENT_ID, ""))
         else:
+            exchange = _Exchange(self, session, scope, Again(body, receive), send)
             await exchange.message(message, scope.get(FIRING, NOTHING))
 
     # Sessions
@@ -106,7 +124,18 @@ class HttpPlayer:
     def _begin(self) -> HttpSession:
         self._run += 1
         now = asyncio.get_running_loop().time()
-        return HttpSession(self._played.session(self._run, now), self._note)
+        session = HttpSession(self._played.session(self._run, now), self._note)
+        if self._real is not None:
+            session.real = self._real.session()
+            session.pass_beyond()
+        return session
+
+    def opened_elsewhere(self, session: HttpSession, id: str) -> None:
+        """The real server has accepted the session's `initialize`, and gave it this id."""
+        session.opened, session.id = True, id
+        self._opening = None
+        self._ids.add(id)
+        self._sessions[id] = session
 
     def opened(self, session: HttpSession, response: Response) -> str:
         """The session's id in the response to `initialize`; "" if it has none."""
@@ -154,10 +183,19 @@ class _Exchange:
         if firing.get("error"):
             await self._answer(changed(b"{}", message, firing), message, firing)
             return
+        real = self._session.real
+        if real is not None and message.kind == "response" and real.takes(message):
+            await real.message(message, self._scope, self._receive, self._send)
+            return
         run = self._session.receive(message, self._queue.put_nowait)
         try:
             if run is not None:
+                if real is not None:
+                    await real.met(message, self._scope)
                 await self._play(run, message, firing)
+            elif real is not None and self._is_beyond(message, real):
+                self._doom(message, firing)
+                await real.message(message, self._scope, self._receive, self._send, self._opened(message))
             elif message.kind == "request":
                 await self._answer((await self._queue.get()).data, message, firing)
             else:
@@ -165,13 +203,33 @@ class _Exchange:
         finally:
             self._session.leave(message, run)
 
+    def _is_beyond(self, message: Recorded, real: "RealHttpSession") -> bool:
+        """Whether ``message``, which the cassette doesn't play, is for the real server."""
+        if message.kind == "request":
+            return self._session.beyond is message
+        return real.takes(message)
+
+    def _opened(self, message: Recorded) -> "Callable[[str], None] | None":
+        """What is called when the real server has accepted ``message``, if that opens the session."""
+        if message.method != "initialize":
+            return None
+        return lambda id: self._player.opened_elsewhere(self._session, id)
+
     async def without_body(self, verb: str, last_event: str) -> None:
         """Answer a GET or DELETE."""
-        run = self._session.request(verb, last_event, self._queue.put_nowait)
+        real = self._session.real
+        begun = real is not None and real.begun
+        run = self._session.request(verb, last_event, self._queue.put_nowait, exactly=begun)
         if verb == "GET" and run is not None:
             self._session.rest = self._queue.put_nowait
+            if real is not None:
+                real.listens(self._scope, self._queue.put_nowait)
         try:
-            if run is not None:
+            if real is not None and run is None and (begun or verb == "GET"):
+                await real.without_body(self._scope, self._receive, self._send)
+            elif run is not None:
+                if verb == "DELETE" and real is not None:
+                    await real.end(self._scope)
                 await self._play(run, None, NOTHING)
             else:
                 await respond(self._send, 200 if verb == "DELETE" else 405, b"")
@@ -179,6 +237,8 @@ class _Exchange:
             self._session.leave(run)
             if self._session.rest == self._queue.put_nowait:
                 self._session.rest = None
+            if real is not None:
+                real.stops_listening(self._queue.put_nowait)
             if verb == "DELETE":
                 self._player.ended(self._session)
 
@@ -256,7 +316,7 @@ class _Exchange:
                 data = changed(data, message, firing)
             body = event_text(event, data)
             await self._send({"type": "http.response.body", "body": body, "more_body": True})
-            if happening.run is None:  # an error instead of the answer
+            if happening.run is None and event.kind == "reply":  # an error instead of the answer
                 break
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -276,45 +336,3 @@ class _Exchange:
         finally:
             leaving.cancel()
             coming.cancel()
-
-
-def raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Headers as ASGI has them."""
-    return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
-
-
-async def respond(send: Send, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-    """Send a whole response."""
-    fields = {**(headers or {}), "content-length": str(len(body))}
-    await send({"type": "http.response.start", "status": status, "headers": raw(fields)})
-    await send({"type": "http.response.body", "body": body})
-
-
-async def whole_body(receive: Receive) -> bytes:
-    """The body of a request."""
-    pieces: list[bytes] = []
-    while True:
-        part = await receive()
-        pieces.append(part.get("body", b""))
-        if not part.get("more_body", False):
-            return b"".join(pieces)
-
-
-async def gone(receive: Receive) -> None:
-    """Wait until the client disconnects."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-class Again:
-    """``receive`` as before the body was read."""
-
-    def __init__(self, body: bytes, receive: Receive) -> None:
-        self._body: bytes | None = body
-        self._receive = receive
-
-    async def __call__(self) -> Message:
-        if self._body is not None:
-            body, self._body = self._body, None
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await self._receive()

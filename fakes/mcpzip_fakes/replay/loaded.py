@@ -32,7 +32,7 @@ def cassette(path: str, ignore: Sequence[str] = ()) -> Cassette:
     return msgspec.structs.replace(found, match=msgspec.structs.replace(found.match, ignore=ignore))
 
 
-def recorded_command(path: str) -> Sequence[str]:
-    """The command of the recorded server; () if it was none on stdio. Raises CassetteError."""
+def recorded_server(path: str) -> tuple[str, Sequence[str], str]:
+    """The transport, command and URL of the recorded server. Raises CassetteError."""
     _read[path] = found = _read.get(path) or files.load(path)
-    return found.command if found.transport == "stdio" else ()
+    return found.transport, found.command, found.url

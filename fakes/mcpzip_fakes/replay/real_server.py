@@ -21,6 +21,7 @@ from mcpzip.model.errors import ConfigError
 from mcpzip.wire import INTERNAL_ERROR
 from mcpzip_fakes.replay.messages import CANCELLED, Message, id_key, read
 from mcpzip_fakes.replay.session import cancelled_id, error_line
+from mcpzip_fakes.scenario import Replay
 
 _CHUNK = 1 << 16
 _WIND_UP = 2.0
@@ -34,12 +35,14 @@ class RealServer:
     def __init__(
         self,
         command: Sequence[str],
-        cassette: str,
+        replay: Replay,
         send: Callable[[bytes], None],
         tell: Callable[[str], None],
     ) -> None:
-        """cassette: the path. send: sends a line to the client. tell: gets what the user is to be told."""
-        self._command, self._path = command, cassette
+        """replay: the cassette, and what is masked in it. send: sends a line to the client. tell: gets what
+        the user is to be told.
+        """
+        self._command, self._replay = command, replay
         self._send, self._tell = send, tell
         self._opening: list[Message] = []
         self._waiting: list[Message] = []
@@ -109,7 +112,9 @@ class RealServer:
 
     async def _run(self) -> None:
         try:
-            self._tape = Tape(self._path, "stdio", known_secrets(os.environ), (), self._tell)
+            replay = self._replay
+            secrets = known_secrets(os.environ, replay.secret)
+            self._tape = Tape(replay.cassette, "stdio", secrets, replay.mask, self._tell)
             self._process = await self._start()
             self._tape.begin(command=self._command)
         except (OSError, ConfigError) as error:

@@ -127,12 +127,13 @@ class Session:
             self._refuse(message)
         return None
 
-    def request(self, verb: str, last_event: str, now: float) -> Run | None:
-        """The client sent an HTTP request without a body. last_event: its ``Last-Event-ID``. Returns what it
-        started; None if all recorded ones were played."""
+    def request(self, verb: str, last_event: str, now: float, *, exactly: bool = False) -> Run | None:
+        """The client sent an HTTP request without a body. last_event: its ``Last-Event-ID``; exactly: only a
+        recorded one with the same will do. Returns what it started; None if all recorded ones were played.
+        """
         found = [each for each in self._own if each.exchange.verb == verb and self._awaited(each)]
         same = [each for each in found if each.exchange.headers.get(LAST_EVENT_ID, "") == last_event]
-        for chosen in (*same, *found):
+        for chosen in same or (() if exactly else found):
             return self._start(chosen, None, now)
         return None
 

@@ -15,8 +15,8 @@ from mcpzip.cassettes.cassette import Cassette, Response
 from mcpzip_fakes.asgi import FIRING
 from mcpzip_fakes.engine import Note
 from mcpzip_fakes.faults import NOTHING, Fault, Firing
+from mcpzip_fakes.replay.asgi_exchange import Again, gone, raw, respond, whole_body
 from mcpzip_fakes.replay.faulty_answers import changed
-from mcpzip_fakes.replay.http import Again, gone, raw, respond, whole_body
 from mcpzip_fakes.replay.messages import read
 from mcpzip_fakes.replay.played import Played
 from mcpzip_fakes.replay.run import Run

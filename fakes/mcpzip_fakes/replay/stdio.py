@@ -161,7 +161,7 @@ class StdioPlayer:
         from mcpzip_fakes.replay.real_server import RealServer  # rarely needed, and a fake must start fast
 
         command = scenario.replay.command or cassette.command
-        real = RealServer(command, scenario.replay.cassette, self._lines.send, report)
+        real = RealServer(command, scenario.replay, self._lines.send, report)
         self._session.beyond = real.request
         return real
 

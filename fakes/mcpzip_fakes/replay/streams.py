@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from mcpzip.cassettes.cassette import Event
 from mcpzip_fakes.engine import Note
@@ -9,6 +10,9 @@ from mcpzip_fakes.replay.messages import Message
 from mcpzip_fakes.replay.report import report
 from mcpzip_fakes.replay.run import Run
 from mcpzip_fakes.replay.session import Happening, Session
+
+if TYPE_CHECKING:
+    from mcpzip_fakes.replay.real_http_server import RealHttpSession
 
 Receiver = Callable[[Happening], None]
 
@@ -24,7 +28,11 @@ class HttpSession:
         """Gets what no other response waits for."""
         self.opened = False
         """Whether the server has accepted its `initialize`."""
+        self.real: RealHttpSession | None = None
+        """What answers the requests that aren't in the cassette, if anything does."""
         self._session = session
+        self.beyond: Message | None = None
+        """The latest request that isn't in the cassette, if another server answers those (`pass_beyond`)."""
         self._loop = asyncio.get_running_loop()
         self._receivers: dict[int, Receiver] = {}
         """By the identity of what they wait for: an exchange that is played, or a refused message."""
@@ -35,6 +43,14 @@ class HttpSession:
     def number(self) -> int:
         """Of the recorded session that is played."""
         return self._session.number
+
+    def pass_beyond(self) -> None:
+        """From now on another server answers the requests that aren't in the cassette."""
+
+        def note(message: Message) -> None:
+            self.beyond = message
+
+        self._session.beyond = note
 
     def receive(self, message: Message, receiver: Receiver | None) -> Run | None:
         """The client sent ``message``; ``receiver`` gets what comes because of it. See `Session.receive`."""
@@ -47,9 +63,9 @@ class HttpSession:
         self.go_on()
         return run
 
-    def request(self, verb: str, last_event: str, receiver: Receiver) -> Run | None:
+    def request(self, verb: str, last_event: str, receiver: Receiver, *, exactly: bool = False) -> Run | None:
         """The client sent a request without a body. See `Session.request`."""
-        run = self._session.request(verb, last_event, self._loop.time())
+        run = self._session.request(verb, last_event, self._loop.time(), exactly=exactly)
         self._played(run)
         if run is not None:
             self._receivers[id(run)] = receiver

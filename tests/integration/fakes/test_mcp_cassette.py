@@ -154,7 +154,8 @@ def test_new_episodes_asks_the_real_server_for_what_is_missing(project: Project)
     assert client.call("look").result().text == "An invoice."  # from the cassette
     assert client.call("pay", {"id": 8}).result().text == "Paid 8."
 """
-    said = project.test("--mcp-record=new_episodes", records=True, body=pay)
+    marked = "'desk', mask=['params.arguments.note'], secret=['HOME']"
+    said = project.test("--mcp-record=new_episodes", records=True, body=pay, marked=marked)
     assert "1 passed" in said, said
     assert project.sessions == 2
     project.forget_server()
@@ -168,7 +169,7 @@ import pytest
 
 @pytest.mark.mcp_cassette("desk")
 def test_desk(mcp_cassette, many_clients):
-    server = mcp_cassette(url=os.environ["DESK"])
+    server = mcp_cassette(url=os.environ["DESK"], headers={"x-desk": "mahogany-desk"})
     assert server.config == {"type": "http", "url": server.url}
     (client,) = many_clients(server.url, 1).result()
     assert client.call("look").result().text == "An invoice."
@@ -184,7 +185,15 @@ def test_a_server_with_a_url(project: Project, fake_mcp: Callable[..., FakeServe
     said = project.run(DESK=real.url)
     assert "1 passed" in said, said
     assert files.load(str(project.cassette)).transport == "http"
+    said = project.run("--mcp-record=new_episodes", DESK=real.url, PAY="9")
+    assert "1 passed" in said, said
+    assert [call["arguments"] for call in real.record.calls("pay")] == [{"id": "9"}]
+    told = real.record.received("tools/call")
+    assert all("'x-desk': 'mahogany-desk'" in str(line.detail["headers"]) for line in told)
+    assert "mahogany" not in project.cassette.read_text("utf-8")
     real.stop()
+    said = project.run("--mcp-record=none", DESK="http://127.0.0.1:1/mcp", PAY="9")
+    assert "1 passed" in said, said
     said = project.run("--mcp-record=none", DESK="http://127.0.0.1:1/mcp")
     assert "1 passed" in said, said
     said = project.run("--mcp-record=none", DESK="http://127.0.0.1:1/mcp", PAY="8")

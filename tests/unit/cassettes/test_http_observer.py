@@ -76,6 +76,23 @@ def test_answers_of_the_client(script):
     assert [event.after for event in get.events] == [2.0, 7.0]
 
 
+@pytest.mark.parametrize("status", [202, 400])
+def test_an_answer_whose_response_ends_after_the_call(script, status):
+    script.begin("call", b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}')
+    script.head("call", EVENTS)
+    script.observer.received("call", b"data: %b\n\n" % QUESTION, script.tick())
+    script.begin("answer", ANSWER)
+    script.observer.received("call", b'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n', script.tick())
+    script.observer.ended("call", script.tick())
+    assert script.done == []
+    script.whole("answer", b"" if status == 202 else b"no", [], status)
+    kinds = {each.verb + str(len(each.events)): [event.kind for event in each.events] for each in script.done}
+    if status == 202:
+        assert kinds == {"POST3": ["send", "receive", "reply"]}
+    else:
+        assert kinds == {"POST1": ["reply"], "POST2": ["send", "reply"]}
+
+
 def test_bodies_that_can_not_be_decoded_are_left_out(script):
     for coding, body in (("gzip", b"nonsense"), ("br", b"x"), ("gzip", gzip.compress(b"{}"))):
         script.begin("p", b"{}")

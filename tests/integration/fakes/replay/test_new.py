@@ -23,7 +23,7 @@ TOOLS = [
 Start = Callable[..., FakeServer]
 
 
-def pay(number: object, id: int) -> dict[str, Any]:
+def pay(number: object, id: object) -> dict[str, Any]:
     return {"id": number, "method": "tools/call", "params": {"name": "pay", "arguments": {"id": id}}}
 
 
@@ -119,6 +119,16 @@ def test_a_modern_client(fake_mcp: Start, tmp_path: Path) -> None:
     assert len(heard[0][0]["result"]["tools"]) == 3
 
 
+def test_secrets_are_masked_in_what_is_new(fake_mcp: Start, tmp_path: Path) -> None:
+    real, cassette = fake_mcp(tools=TOOLS), tmp_path / "shop.toml"
+    client = Talk(str(cassette), "--new", "--mask", "params.arguments.id", "--", *real.command)
+    client.open()
+    client.ask(pay(1, "card-71077"))
+    assert client.end()[0] == 0
+    assert [each["arguments"] for each in real.record.calls("pay")] == [{"id": "card-71077"}]
+    assert b"71077" not in cassette.read_bytes()
+
+
 def test_a_real_server_that_fails_is_told(tmp_path: Path) -> None:
     cassette = str(tmp_path / "shop.toml")
     for words, why in (
@@ -138,7 +148,7 @@ def test_a_real_server_that_fails_is_told(tmp_path: Path) -> None:
     [
         (["echo", "--new", "--", "x"], "--new is for cassettes, and this is a scenario"),
         (["echo", "x"], "nothing can follow 'echo' but a command after --, with --new"),
-        (["{}", "--new", "--transport", "http"], "--new is for cassettes on stdio"),
+        (["{}", "--new", "--transport", "http"], "was recorded over stdio: add --transport stdio"),
         (["{}", "--new"], "the command of the real server is not in the cassette: say it after --"),
     ],
 )
