@@ -1,17 +1,19 @@
 """Streamable HTTP: a session for each client (2025-11-25 `basic/transports/streamable-http`).
 
-The rule: each request has a connection of its own and a thread that reads its answer, so that none waits for
-another. Messages that are no requests are posted one after another.
+The rules:
+
+- Each request has a connection of its own and a thread that reads its answer, so that none waits for another.
+  Messages that are no requests are posted one after another.
+- A stream that ends too early is resumed after the last event that had an id (``Last-Event-ID``), when the
+  server's ``retry`` has passed; not one of whose events had an id.
 """
 
 import http.client
 import queue
-import socket
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -19,12 +21,15 @@ from mcpzip.model.limits import MESSAGE
 from mcpzip.wire.event_stream import EventReader
 from mcpzip_fakes.answer import JsonObject
 from mcpzip_fakes.clients.channel import Sink
+from mcpzip_fakes.clients.http_connections import BROKEN, Connections
 
 _CHUNK = 1 << 16
 _QUOTED = 300
 _GRACE = 5.0
-_BROKEN = (OSError, http.client.HTTPException, ValueError, AttributeError)
-"""What a connection that is closed under its reader can raise: http.client gives up its file, too."""
+_RETRY, _LONGEST_RETRY = 0.1, 10.0
+"""Seconds before a stream is resumed: without ``retry``, and at most."""
+_RESUMED_IN_VAIN = 5
+"""Times in a row that a stream is resumed without another event."""
 
 
 class _Message(NamedTuple):
@@ -33,6 +38,37 @@ class _Message(NamedTuple):
     text: bytes
     id: object
     headers: Mapping[str, str]
+
+
+class _Answered(msgspec.Struct):
+    """The members of a message that tell answers from others."""
+
+    id: object = None
+    method: object = None
+
+
+class _Stream:
+    """An event stream and its resumed parts. id: of the request that it answers, None for the stream of
+    messages that belong to no request; last: the id of the last event; retry: in seconds; answered: whether
+    the answer has come; events: how many came."""
+
+    def __init__(self, id: object) -> None:
+        self.id, self.last, self.retry = id, "", _RETRY
+        self.answered, self.events = False, 0
+
+    def took(self, data: bytes, fields: tuple[bytes, ...]) -> None:
+        """An event came."""
+        self.events += 1
+        for field in fields:
+            name, _, value = field.decode("utf-8", "replace").partition(":")
+            if name == "id":
+                self.last = value.strip()
+            elif name == "retry" and value.strip().isdecimal():
+                self.retry = min(int(value.strip()[:9]) / 1000, _LONGEST_RETRY)
+        if self.id is not None and data:
+            with suppress(msgspec.DecodeError):
+                said = msgspec.json.decode(data, type=_Answered)
+                self.answered = self.answered or (said.method is None and said.id == self.id)
 
 
 class HttpChannel:
@@ -48,11 +84,9 @@ class HttpChannel:
     ) -> None:
         """errors_answer: whether the body of an HTTP error is the answer if it is a JSON object."""
         self._errors_answer = errors_answer
-        self._parts, self._sink, self._given = urlsplit(url), sink, dict(headers or {})
+        self._sink, self._given = sink, dict(headers or {})
         self.session, self._version = "", ""
-        self._sockets: set[socket.socket] = set()
-        self._lock = threading.Lock()
-        self._closed = False
+        self._connections = Connections(url)
         self._outgoing: queue.SimpleQueue[_Message | threading.Event | None] = queue.SimpleQueue()
         self._begin(self._post_in_turn)
 
@@ -78,20 +112,14 @@ class HttpChannel:
 
     def close(self) -> None:
         """End the session, then every connection."""
-        if self.session and not self._closed:
-            with suppress(*_BROKEN):
+        if self.session and not self._connections.closed.is_set():
+            with suppress(*BROKEN):
                 self._exchange("DELETE", None, timeout=_GRACE)
         self.kill()
 
     def kill(self) -> None:
         """Close every connection; the session stays, as after a crash."""
-        with self._lock:
-            first, self._closed = not self._closed, True
-            open_sockets = list(self._sockets)
-        for one in open_sockets:
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+        first = self._connections.close()
         self._outgoing.put(None)
         if first:
             self._sink.ended("this client closed it")
@@ -108,52 +136,63 @@ class HttpChannel:
             if isinstance(message, threading.Event):
                 message.set()
                 continue
-            with suppress(*_BROKEN):
+            with suppress(*BROKEN):
                 self._exchange("POST", message)
 
     def _post(self, message: "_Message") -> None:
+        stream = _Stream(message.id)
         try:
-            why = self._exchange("POST", message)
-        except _BROKEN as error:
+            why = self._exchange("POST", message, stream)
+        except BROKEN as error:
             why = f"the connection broke: {error}"
+        self._resume(stream)
         self._sink.unanswered(message.id, why)
 
     def _listen(self) -> None:
-        with suppress(*_BROKEN):
-            self._exchange("GET", None)
+        stream = _Stream(None)
+        with suppress(*BROKEN):
+            self._exchange("GET", None, stream)
+        self._resume(stream)
 
-    def _exchange(self, verb: str, message: "_Message | None", timeout: float | None = None) -> str:
+    def _resume(self, stream: _Stream) -> None:
+        """Get the rest of a stream, if it can be had."""
+        in_vain = 0
+        while stream.last and not stream.answered and in_vain < _RESUMED_IN_VAIN:
+            if self._connections.closed.wait(stream.retry):
+                return
+            before = stream.events
+            with suppress(*BROKEN):
+                self._exchange("GET", None, stream)
+            in_vain = in_vain + 1 if stream.events == before else 0
+
+    def _exchange(
+        self,
+        verb: str,
+        message: "_Message | None",
+        stream: _Stream | None = None,
+        timeout: float | None = None,
+    ) -> str:
         """One HTTP request, and all messages in its response. Returns why ``message`` may have no answer."""
-        kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(self._parts.hostname or "127.0.0.1", self._parts.port, timeout=timeout)
-        connection.connect()
-        own = connection.sock
-        with self._lock:
-            self._sockets.add(own)
-            if self._closed and verb != "DELETE":
-                own.close()
-        try:
-            body = None if message is None else message.text
-            path = (self._parts.path or "/") + (f"?{self._parts.query}" if self._parts.query else "")
-            own_headers = {} if message is None else message.headers
-            connection.request(verb, path, body, {**self._headers(verb), **own_headers})
-            response = connection.getresponse()
+        body = None if message is None else message.text
+        headers = {**self._headers(verb), **({} if message is None else message.headers)}
+        if verb == "GET" and stream is not None and stream.last:
+            headers["Last-Event-ID"] = stream.last
+        with self._connections.request(
+            verb, body, headers, timeout=timeout, last=verb == "DELETE"
+        ) as response:
             if not self.session:  # that of the answer to initialize
                 self.session = response.getheader("mcp-session-id", "")
-            self._take(response, None if message is None else message.id)
+            self._take(response, None if message is None else message.id, stream)
             return f"HTTP {response.status}"
-        finally:
-            with self._lock:
-                self._sockets.discard(own)
-            connection.close()
-            own.close()
 
-    def _take(self, response: http.client.HTTPResponse, id: object) -> None:
+    def _take(self, response: http.client.HTTPResponse, id: object, stream: _Stream | None) -> None:
         kind = response.getheader("content-type", "").partition(";")[0].strip().lower()
         if kind == "text/event-stream":
             reader = EventReader(MESSAGE)
             while data := response.read1(_CHUNK):
                 for event in reader.feed(data):
+                    if stream is not None:
+                        stream.took(*event)
                     if event.data:
                         self._took(event.data)
             return

@@ -27,7 +27,12 @@ class _WrongUse(click.ClickException):
 @click.command("check", cls=SafeCommand)
 @click.argument("cassette", type=click.Path())
 @click.argument("command", nargs=-1, metavar="[-- COMMAND…]")
-@click.option("--url", help="Check the server at this URL (Streamable HTTP) instead of a command.")
+@click.option("--url", help="Check the server at this URL instead of a command.")
+@click.option(
+    "--transport",
+    type=click.Choice(["http", "sse"]),
+    help="Of the server at --url. [default: the recorded one; sse if the path ends with /sse, else http]",
+)
 @click.option("-H", "--header", "headers", multiple=True, metavar="'Name: value'", help="A header for --url.")
 @click.option("--only", type=click.Choice(["catalog", "answers"]), help="Report only drift of this kind.")
 @click.option("--shape", is_flag=True, help="Compare types and keys of answers, not values: for live data.")
@@ -57,6 +62,7 @@ def check(
     cassette: str,
     command: tuple[str, ...],
     url: str | None,
+    transport: str | None,
     headers: tuple[str, ...],
     only: str | None,
     shape: bool,
@@ -89,7 +95,7 @@ def check(
         unmasked=dict(map(_unmasked, unmask)),
     )
     try:
-        report = _report(cassette, command, url, headers, settings)
+        report = _report(cassette, command, url, transport, headers, settings)
     except McpzipError as error:
         raise _WrongUse(str(error)) from error
     if not report.sent and not report.drifts:
@@ -105,14 +111,19 @@ def check(
 
 
 def _report(
-    cassette: str, command: Sequence[str], url: str | None, headers: Sequence[str], settings: Settings
+    cassette: str,
+    command: Sequence[str],
+    url: str | None,
+    transport: str | None,
+    headers: Sequence[str],
+    settings: Settings,
 ) -> Report:
     if url is None:
-        if headers:
-            raise click.UsageError("--header is for --url")
+        if headers or transport:
+            raise click.UsageError("--header and --transport are for --url")
         return check_command(cassette, command, settings)
     try:
-        return check_url(cassette, url, settings, headers=dict(map(header, headers)))
+        return check_url(cassette, url, settings, headers=dict(map(header, headers)), transport=transport)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
 

@@ -11,9 +11,10 @@ from mcpzip.cassettes.files import load
 from mcpzip.model.errors import McpzipError
 from mcpzip_fakes.clients.channel import Sink
 from mcpzip_fakes.clients.http import HttpChannel
+from mcpzip_fakes.clients.sse import SseChannel
 from mcpzip_fakes.clients.stdio import StdioChannel
 from mcpzip_fakes.drift.checking import check
-from mcpzip_fakes.drift.connection import Connect
+from mcpzip_fakes.drift.connection import SweptChannel
 from mcpzip_fakes.drift.drift import Report
 from mcpzip_fakes.drift.settings import Settings
 
@@ -40,14 +41,24 @@ def check_command(
     def connect(sink: Sink) -> StdioChannel:
         return StdioChannel(command, sink, env={**os.environ, **(env or {})}, cwd=cwd)
 
-    return _check(cassette, connect, settings, shlex.join(command))
+    name = shlex.join(command)
+    try:
+        return check(load(cassette), connect, settings, names=(cassette, name))
+    except OSError as error:
+        raise ServerUnreachableError(f"{name} can't be started: {error}. Check the command.") from error
 
 
 def check_url(
-    cassette: str, url: str, settings: Settings, *, headers: Mapping[str, str] | None = None
+    cassette: str,
+    url: str,
+    settings: Settings,
+    *,
+    headers: Mapping[str, str] | None = None,
+    transport: str | None = None,
 ) -> Report:
-    """Checks the server at ``url`` (Streamable HTTP). cassette: the path of the file. Raises CassetteError,
-    ServerUnreachableError; ValueError if ``url`` is none.
+    """Checks the server at ``url``. cassette: the path of the file; transport: ``http`` or ``sse`` (None: the
+    recorded one, or else as the URL looks). Raises CassetteError, ServerUnreachableError; ValueError if
+    ``url`` is none.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -58,15 +69,17 @@ def check_url(
     except OSError as error:
         raise ServerUnreachableError(f"Nothing answers at {url}: {error}. Check that it runs.") from error
 
-    def connect(sink: Sink) -> HttpChannel:
+    loaded = load(cassette)
+    if transport is None:
+        guess = "sse" if parts.path.rstrip("/").endswith("/sse") else "http"
+        transport = guess if loaded.transport == "stdio" else loaded.transport
+
+    def connect(sink: Sink) -> SweptChannel:
+        if transport == "sse":
+            return SseChannel(url, sink, headers=headers)
         return HttpChannel(url, sink, headers=headers, errors_answer=True)
 
-    return _check(cassette, connect, settings, url)
-
-
-def _check(cassette: str, connect: Connect, settings: Settings, server: str) -> Report:
-    loaded = load(cassette)
     try:
-        return check(loaded, connect, settings, names=(cassette, server))
+        return check(loaded, connect, settings, names=(cassette, url))
     except OSError as error:
-        raise ServerUnreachableError(f"{server} can't be started: {error}. Check the command.") from error
+        raise ServerUnreachableError(f"{url} can't be used: {error}. Check its --transport.") from error

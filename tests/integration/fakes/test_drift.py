@@ -5,8 +5,10 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import tomllib
 from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -114,13 +116,58 @@ def test_there_are_enough_drifts() -> None:
     assert len({drift["name"] for drift in DRIFTS}) == len(DRIFTS) >= 15
 
 
+@pytest.mark.parametrize("transport", ["http", "sse"])
 @pytest.mark.parametrize("name", ["description", "error code", "answer", "notification missing"])
-def test_drifts_over_http(name: str, desk: str, fake_mcp: Start) -> None:
+def test_drifts_over_http(name: str, transport: str, desk: str, fake_mcp: Start) -> None:
     (drift,) = (each for each in DRIFTS if each["name"] == name)
-    same, other = fake_mcp(SERVER, transport="http"), fake_mcp(changed(SERVER, drift), transport="http")
+    same, other = fake_mcp(SERVER, transport=transport), fake_mcp(changed(SERVER, drift), transport=transport)
     assert check_url(desk, same.url, Settings()).drifts == []
     report = check_url(desk, other.url, Settings())
     assert any(line.strip().startswith(drift["says"]) for line in report.lines()), list(report.lines())
+
+
+def test_a_stream_that_the_server_closes_is_resumed(fake_mcp: Start, tmp_path: Path) -> None:
+    tool: dict[str, object] = {"name": "poll", "annotations": {"readOnlyHint": True}}
+    plain = fake_mcp(name="desk", tools=[{**tool, "result": {"text": "at last"}}])
+    made = recorded(plain.command, [*CLIENT[:2], call(2, "poll")], answers={})
+    files.save(path := str(tmp_path / "poll.toml"), made)
+    for text, kinds in (("at last", []), ("too late", ["answer-value"])):
+        result = {"text": text, "hangs_up": 0.01, "delay": 0.05}
+        server = fake_mcp(name="desk", tools=[{**tool, "result": result}], transport="http")
+        report = check_url(path, server.url, Settings())
+        assert [each.kind for each in report.drifts] == kinds, list(report.lines())
+        resumed = [line for line in server.record.events("http") if "last-event-id" in str(line.detail)]
+        assert resumed, "the stream was not closed"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "status", "why"),
+    [
+        ("http://localhost:9/messages", 200, "the stream names a URL of another server for messages"),
+        ("", 404, "the URL is no event stream (HTTP 404)"),
+        ("", 200, "the stream names no URL for messages"),
+    ],
+)
+def test_a_url_that_is_no_server_of_http_and_sse(endpoint: str, status: int, why: str, desk: str) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            if endpoint:
+                self.wfile.write(f"event: endpoint\ndata: {endpoint}\n\n".encode())
+
+        def log_message(self, format: str, *values: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            with pytest.raises(ServerUnreachableError) as caught:
+                check_url(desk, f"http://127.0.0.1:{server.server_port}/", Settings(), transport="sse")
+        finally:
+            server.shutdown()
+    assert why in str(caught.value)
 
 
 _META = {
@@ -273,7 +320,7 @@ def test_the_command(desk: str, fake_mcp: Start, tmp_path: Path) -> None:
         (("--url", "http://127.0.0.1:1/mcp"), "Nothing answers at http://127.0.0.1:1/mcp"),
         (("--url", "time"), "'time' is no http or https URL"),
         (("--", "no-such-program"), "no-such-program can't be started"),
-        (("--header", "a: b", "--", "true"), "--header is for --url"),
+        (("--header", "a: b", "--", "true"), "--header and --transport are for --url"),
         (("--unmask", "1=NOT_SET_HERE", "--", "true"), "the variable NOT_SET_HERE is not set"),
     ],
 )
