@@ -26,7 +26,7 @@ from bench.traces.quotes import readings
 from bench.traces.readers import Format, UnreadableTraceError, files_of, read_file
 from bench.traces.series import QUOTAS, Series, chosen, series_of, task_of
 from bench.traces.trace import Call, Trace, Turn
-from mcpzip.cli.token_counter import as_model_reads
+from mcpzip.server.token_counter import as_model_reads
 from mcpzip.model.errors import McpzipError
 from mcpzip.programs.journal import Journal
 from mcpzip.programs.sandbox import FailedCallError, Request, Sandbox, Start

@@ -6,6 +6,7 @@ from mcpzip.catalog import Catalog
 from mcpzip.cli import console
 from mcpzip.cli.parameters import hint
 from mcpzip.model.signature import parameters, summary
+from mcpzip.proxy.search_explanation import field_scores, query_notes
 from mcpzip.proxy.search_reply import (
     by_need,
     heading,
@@ -16,7 +17,7 @@ from mcpzip.proxy.search_reply import (
     unknown_words_text,
 )
 from mcpzip.proxy.search_request import SearchRequest
-from mcpzip.search import Filters, Hit, Results, Searcher
+from mcpzip.search import Hit, Results, Searcher
 from mcpzip.search.query import parse_truncated
 
 _SERVERS_SHOWN = 12
@@ -61,7 +62,7 @@ def explain(question: SearchRequest, results: Results, searcher: Searcher, catal
             wide=("words found in", "matched", "moved by"),
         )
         for hit in hits:
-            fields = _fields(question, hit, searcher)
+            fields = field_scores(question, hit, searcher)
             table.row(
                 _name(hit),
                 str(ranks[hit]),
@@ -76,7 +77,7 @@ def explain(question: SearchRequest, results: Results, searcher: Searcher, catal
                 console.stack(*(f"{why} ×{factor:.3g}" for why, factor in hit.moved)),
             )
         table.show()
-    for label, text in _query_notes(question, results):
+    for label, text in query_notes(question, results):
         console.say(f"{label}: {text}")
     if not _show_no_hits(question, results, catalog):
         console.say(summary_line(results))
@@ -91,7 +92,7 @@ def as_json(question: SearchRequest, results: Results, searcher: Searcher | None
         row["description"] = hit.entry.description
         row["parameters"] = parameters(hit.entry.input_schema())
         if searcher is not None:
-            fields = _fields(question, hit, searcher)
+            fields = field_scores(question, hit, searcher)
             row["rank"] = rank
             row["matched"] = list(hit.matched)
             row["fields"] = {field: round(share, 4) for field, share in fields.items()}
@@ -107,40 +108,6 @@ def as_json(question: SearchRequest, results: Results, searcher: Searcher | None
         found["nearest_words"] = list(results.nearest_words)
         found["nearest_servers"] = list(results.nearest_servers)
     return found
-
-
-def _fields(question: SearchRequest, hit: Hit, searcher: Searcher) -> dict[str, float]:
-    """The keyword score of each field of a tool, highest first."""
-    found = searcher.by_field(hit.need or question.query, question.filters, hit.entry)
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _query_notes(question: SearchRequest, results: Results) -> Iterator[tuple[str, str]]:
-    """How the query was interpreted: labels and texts."""
-    if results.corrected:
-        yield "read", ", ".join(f"{wrong!r} as {right!r}" for wrong, right in results.corrected)
-    if results.unknown_words:
-        yield "no tool knows", ", ".join(map(repr, results.unknown_words))
-    if filters := list(_filters(question.query, question.filters)):
-        yield "only", ", ".join(filters)
-    for need, quality in results.needs:
-        yield "need", f'"{need}" ({quality})'
-    yield "tiers", ", ".join(results.tiers)
-    for absence in results.absent:
-        yield "absent", f"{absence.tier} ({absence.method}): {absence.reason}"
-
-
-def _filters(query: str, filters: Filters) -> Iterator[str]:
-    signs = parse_truncated(query)
-    for server in (*signs.servers, filters.server):
-        if server:
-            yield f"of {server}"
-    for word in signs.excluded_words:
-        yield f"without {word!r}"
-    for phrase in signs.phrases:
-        yield f'with "{phrase}" where any tool has it'
-    if filters.read_only is not None:
-        yield "that change nothing" if filters.read_only else "that may change something"
 
 
 def _by_need(results: Results) -> Iterator[Iterable[Hit]]:

@@ -7,8 +7,8 @@ import click
 from mcpzip.cli import console
 from mcpzip.cli.parameters import examples, hint, json_option, server_names
 from mcpzip.cli.proxy_session import known_server, list_missing, with_proxy
-from mcpzip.cli.token_costs import Costs, measured
-from mcpzip.cli.token_counter import token_counter
+from mcpzip.server.token_costs import Costs, measured
+from mcpzip.server.token_counter import token_counter
 from mcpzip.model.errors import McpzipError
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.run_file import running

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from mcpzip import __version__
-from mcpzip.cli.token_costs import Costs
+from mcpzip.server.token_costs import Costs
 from mcpzip.model import sanitize
 from mcpzip.model.signature import summary
 

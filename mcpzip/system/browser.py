@@ -7,6 +7,7 @@ neither writes to our terminal nor ends with us.
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 _OVER_SSH = ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY")
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
@@ -37,6 +38,17 @@ def open_browser(url: str, env: Mapping[str, str]) -> bool:
     """
     if not url.startswith(("https://", "http://")):
         raise ValueError("not a web page")
+    return _open(url, env)
+
+
+def open_page(path: str, env: Mapping[str, str]) -> bool:
+    """Opens the HTML file at ``path``, which is absolute; as `open_browser`. Other users see the command lines
+    of our processes, so a URL with a secret belongs into a file that only its owner can read.
+    """
+    return _open(Path(path).as_uri(), env)
+
+
+def _open(url: str, env: Mapping[str, str]) -> bool:
     child_env = dict(env)
     if not child_env.get("BROWSER"):
         child_env.pop("TERM", None)  # without it, `webbrowser` starts no browser that runs in the terminal

@@ -220,7 +220,8 @@ class Connection(asyncio.BufferedProtocol):
         if refusal := self._application.check(self._request, response):
             response.refuse(refusal)
             return
-        if not (self._request.is_preflight or self._request.is_health_check):
+        request = self._request
+        if not (request.is_preflight or request.is_health_check or request.is_anonymous):
             self._connections.unauthenticated.pop(self, None)
         if self._http.they_are_waiting_for_100_continue:
             go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")

@@ -23,11 +23,13 @@ used the other one."""
 class HttpRequest:
     """One request.
 
-    headers: the values by header name in lower case, in order. host, path: of the request target. session_id:
+    headers: the values by header name in lower case, in order. host, path, query: of the request target, the
+    query as it was written. session_id:
     the Mcp-Session-Id, None for none. era: Era.MODERN if MCP-Protocol-Version names anything but a legacy
     version. client_address: the IP address of the client, "" if unknown. body: complete once it is handled.
     is_preflight: whether a web page only asks if it may send a request; is_health_check: whether it asks if
-    mcpzip runs (both set by `Middleware.check`).
+    mcpzip runs (both set by `Middleware.check`). is_anonymous: whether it is answered though nobody has proved
+    who sent it, so that its connection gives way to others (set by an application's ``check``).
     """
 
     def __init__(
@@ -42,7 +44,8 @@ class HttpRequest:
         version = self.header("mcp-protocol-version")
         self.era = Era.LEGACY if version is None or version in LEGACY_VERSIONS else Era.MODERN
         self.body = b""
-        self.is_preflight = self.is_health_check = False
+        self.query = target.partition("?")[2]
+        self.is_preflight = self.is_health_check = self.is_anonymous = False
 
     def header(self, name: str) -> str | None:
         """The first value of the header ``name`` (lower case); None for none."""

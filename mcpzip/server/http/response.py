@@ -90,6 +90,10 @@ class HttpResponse:
         """The whole response, without a body."""
         self._start(status, headers, b"", more=False)
 
+    def send(self, status: int, body: bytes, *headers: Header) -> None:
+        """The whole response, with this body, of whose type the headers tell."""
+        self._start(status, headers, body, more=False)
+
     def json(self, body: bytes, status: int = 200, *headers: Header) -> None:
         """The whole response, with this line as its body."""
         self._start(status, (_JSON, *headers), body.removesuffix(b"\n"), more=False)

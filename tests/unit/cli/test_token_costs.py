@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.cli import tokens_page
-from mcpzip.cli.token_costs import Costs, ReplyCost, SoFar, so_far
+from mcpzip.server.token_costs import Costs, ReplyCost, SoFar, so_far
 from mcpzip.cli.tokens_page import render
 from mcpzip.model import sanitize
 from mcpzip.model.entry import Entry

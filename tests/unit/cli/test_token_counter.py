@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpzip.cli.token_counter import token_counter
+from mcpzip.server.token_counter import token_counter
 
 
 def test_a_text_with_the_name_of_a_special_token_is_counted_as_text() -> None:

@@ -8,7 +8,7 @@ from math import ceil
 from statistics import mean
 from time import time
 
-from mcpzip.cli.token_counter import Counter, as_model_reads
+from mcpzip.server.token_counter import Counter, as_model_reads
 from mcpzip.model.entry import Entry
 from mcpzip.proxy.describe import described
 from mcpzip.proxy.metatools import DESCRIBE, SEARCH, instructions
