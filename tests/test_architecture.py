@@ -30,6 +30,7 @@ FLOORS = (
     ("mcpzip.proxy",),
     ("mcpzip.server",),
     ("mcpzip.doctor",),
+    ("mcpzip.ui",),
     ("mcpzip.cli",),
 )
 """From the ground up. A folder imports from the floors below it, and never from its neighbour."""

@@ -18,8 +18,8 @@ from bench.traces.programs import replace_all
 from bench.traces.readers import FORMATS, UnreadableTraceError, format_of
 from bench.traces.replay import play_folder
 from bench.traces.report import as_json, page
-from mcpzip.server.token_counter import token_counter
 from mcpzip.model.errors import McpzipError
+from mcpzip.server.token_counter import token_counter
 from mcpzip.system.files import write_atomic
 
 

@@ -26,7 +26,6 @@ from bench.traces.quotes import readings
 from bench.traces.readers import Format, UnreadableTraceError, files_of, read_file
 from bench.traces.series import QUOTAS, Series, chosen, series_of, task_of
 from bench.traces.trace import Call, Trace, Turn
-from mcpzip.server.token_counter import as_model_reads
 from mcpzip.model.errors import McpzipError
 from mcpzip.programs.journal import Journal
 from mcpzip.programs.sandbox import FailedCallError, Request, Sandbox, Start
@@ -35,6 +34,7 @@ from mcpzip.programs.values import error_text, value_of
 from mcpzip.proxy.metatools import RUN_CODE, definitions
 from mcpzip.proxy.program_replies import ended
 from mcpzip.results.document import read_result, shown, size_in_tokens
+from mcpzip.server.token_counter import as_model_reads
 
 FILE = Path(__file__).with_name("programs.toml")
 LIMITS = (2_000, 10_000)

@@ -49,6 +49,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "tools": "List all tools.",
     },
     "See what is going on": {
+        "ui": "Open a page that shows what runs.",
         "servers": "Ask every server for its tools; also: list.",
         "status": "Show the agents that are served now.",
         "ps": "Show agents, servers and their processes.",

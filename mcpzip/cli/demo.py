@@ -22,10 +22,10 @@ import click
 from mcpzip.catalog import snapshot
 from mcpzip.cli import console
 from mcpzip.cli.parameters import examples
-from mcpzip.server.token_counter import as_model_reads, token_counter
 from mcpzip.config import snapshot_path
 from mcpzip.model.errors import McpzipError
 from mcpzip.proxy.metatools import DESCRIBE, EXECUTE, REFRESH, SEARCH
+from mcpzip.server.token_counter import as_model_reads, token_counter
 
 Json = dict[str, object]
 

@@ -7,11 +7,11 @@ from functools import cached_property
 from mcpzip.cli import console
 from mcpzip.cli.eval_changes import Change, Miss
 from mcpzip.cli.parameters import hint
-from mcpzip.server.token_counter import as_model_reads, token_counter
 from mcpzip.model.entry import Entry
 from mcpzip.search.evaluation.lookalikes import SHORT
 from mcpzip.search.evaluation.metrics import DEPTH, Outcome, Scores, by_kind, by_server, scores
 from mcpzip.search.evaluation.requests import KINDS
+from mcpzip.server.token_counter import as_model_reads, token_counter
 
 _KS = (1, 3, 5)
 _SERVERS_SHOWN = 10

@@ -7,11 +7,11 @@ import click
 from mcpzip.cli import console
 from mcpzip.cli.parameters import examples, hint, json_option, server_names
 from mcpzip.cli.proxy_session import known_server, list_missing, with_proxy
-from mcpzip.server.token_costs import Costs, measured
-from mcpzip.server.token_counter import token_counter
 from mcpzip.model.errors import McpzipError
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.run_file import running
+from mcpzip.server.token_costs import Costs, measured
+from mcpzip.server.token_counter import token_counter
 from mcpzip.system.files import write_atomic
 from mcpzip.system.threads import in_thread
 

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from html import escape
 
 from mcpzip import __version__
-from mcpzip.server.token_costs import Costs
 from mcpzip.model import sanitize
 from mcpzip.model.signature import summary
+from mcpzip.server.token_costs import Costs
 
 _MOST_TOOLS = 20_000
 """Tools that are listed; the rest are counted."""

@@ -8,7 +8,6 @@ from math import ceil
 from statistics import mean
 from time import time
 
-from mcpzip.server.token_counter import Counter, as_model_reads
 from mcpzip.model.entry import Entry
 from mcpzip.proxy.describe import described
 from mcpzip.proxy.metatools import DESCRIBE, SEARCH, instructions
@@ -17,6 +16,7 @@ from mcpzip.proxy.search_reply import search_result
 from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.search import Filters
 from mcpzip.server.run_file import Run
+from mcpzip.server.token_counter import Counter, as_model_reads
 
 _SAMPLE = 20
 """Searches of which the mean cost is taken."""

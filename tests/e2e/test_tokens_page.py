@@ -7,8 +7,8 @@ from helpers.chromium import Browser
 from helpers.contrast import CONTRAST
 from helpers.search_tools import tool
 
-from mcpzip.server.token_costs import Costs, ReplyCost, SoFar
 from mcpzip.cli.tokens_page import render
+from mcpzip.server.token_costs import Costs, ReplyCost, SoFar
 
 HOSTILE = "<img src=x onerror=\"document.title='caught'\"></td><script>document.title='caught'</script>"
 COSTS = Costs(

@@ -23,8 +23,8 @@ used the other one."""
 class HttpRequest:
     """One request.
 
-    headers: the values by header name in lower case, in order. host, path, query: of the request target, the
-    query as it was written. session_id:
+    headers: the values by header name in lower case, in order. host, path, raw_path, query: of the request
+    target; the last two as they were written. session_id:
     the Mcp-Session-Id, None for none. era: Era.MODERN if MCP-Protocol-Version names anything but a legacy
     version. client_address: the IP address of the client, "" if unknown. body: complete once it is handled.
     is_preflight: whether a web page only asks if it may send a request; is_health_check: whether it asks if
@@ -39,7 +39,8 @@ class HttpRequest:
         self.headers: dict[str, list[str]] = {}
         for name, value in headers:
             self.headers.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
-        self.host, self.path = _host_and_path(target, self.header("host") or "")
+        self.host, self.raw_path = _host_and_path(target, self.header("host") or "")
+        self.path = unquote(self.raw_path)
         self.session_id = self.header("mcp-session-id")
         version = self.header("mcp-protocol-version")
         self.era = Era.LEGACY if version is None or version in LEGACY_VERSIONS else Era.MODERN
@@ -96,5 +97,5 @@ def _host_and_path(target: str, host: str) -> tuple[str, str]:
     scheme, slashes, rest = target.partition("://")
     if slashes and scheme.lower() in ("http", "https"):
         host, slash, path = rest.partition("/")
-        return host, unquote(slash + path)
-    return host, unquote(target)
+        return host, slash + path
+    return host, target

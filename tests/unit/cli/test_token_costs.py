@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.cli import tokens_page
-from mcpzip.server.token_costs import Costs, ReplyCost, SoFar, so_far
 from mcpzip.cli.tokens_page import render
 from mcpzip.model import sanitize
 from mcpzip.model.entry import Entry
 from mcpzip.server.run_file import Run, RunReplies
+from mcpzip.server.token_costs import Costs, ReplyCost, SoFar, so_far
 
 SEARCH, DESCRIPTION = ReplyCost(200.0, 0.25), ReplyCost(300.0, 0.3)
 VOID = {"meta", "rect", "line", "path", "circle"}

@@ -1,0 +1,188 @@
+"""The application: admits a request, finds who sent it, and hands it to its page.
+
+The order of the checks: where the request comes from (`admission`), then the session, then, for a POST, the form's
+token. Nothing of a page runs before all of them.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from functools import cache
+from importlib.resources import files
+from urllib.parse import unquote
+
+from mcpzip.model import sanitize
+from mcpzip.model.errors import McpzipError
+from mcpzip.model.redaction import redact
+from mcpzip.server.http.request import HttpRequest
+from mcpzip.server.http.response import HttpResponse, Refusal
+from mcpzip.ui.admission import SECURITY_HEADERS, TOO_LARGE, refusal_of
+from mcpzip.ui.changes import Changes
+from mcpzip.ui.page import HTML, Answer, Handler, TooManyFieldsError, Visit, fields_of, redirect, refused
+from mcpzip.ui.pages import ROUTES
+from mcpzip.ui.rendering import render
+from mcpzip.ui.sign_in import BrowserSession, SignIn, cookie, cookie_name
+from mcpzip.ui.sources import Sources
+
+_STATIC: Mapping[str, bytes] = {
+    "style.css": b"text/css; charset=utf-8",
+    "script.js": b"text/javascript; charset=utf-8",
+    "icon.svg": b"image/svg+xml",
+}
+"""The files that a browser gets without a sign-in, which say nothing of anybody."""
+_FORM = "application/x-www-form-urlencoded"
+
+
+@cache
+def static_file(name: str) -> bytes:
+    """The content of one of our files."""
+    return (files("mcpzip.ui") / "static" / name).read_bytes()
+
+
+class PageApplication:
+    """Serves the pages at ``port`` to who knows the token of ``sign_in``."""
+
+    too_large: Refusal = TOO_LARGE
+
+    def __init__(
+        self,
+        sources: Sources,
+        sign_in: SignIn,
+        port: int,
+        warn: Callable[[str], None],
+        signed_in: Callable[[], None] = lambda: None,
+    ) -> None:
+        """warn: is told of our defects. signed_in: called when a browser has shown the token."""
+        self._sources, self._sign_in, self._port, self.warn = sources, sign_in, port, warn
+        self._signed_in = signed_in
+        self._changes = Changes(sources)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def check(self, request: HttpRequest, response: HttpResponse) -> Refusal | None:
+        """See `server.http.connection.Application`."""
+        response.headers += SECURITY_HEADERS
+        request.is_anonymous = self._session_of(request) is None
+        return refusal_of(request, self._port)
+
+    def handle(self, request: HttpRequest, response: HttpResponse) -> None:
+        """Answers a request whose body is complete."""
+        session = self._session_of(request)
+        path = request.path
+        if path.startswith("/static/") and request.method != "POST":
+            self._send(response, _static(path.removeprefix("/static/")))
+        elif path == "/sign-in" and request.method == "POST":
+            self._send(response, self._begin(request))
+        elif session is None:
+            self._send(response, _sign_in_page(401))
+        elif path == "/events" and request.method == "GET":
+            self._stream(response)
+        else:
+            self._start(self._answer(request, session), response)
+
+    async def close(self) -> None:
+        """Ends what is under way."""
+        await self._changes.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    # --- signing in
+
+    def _session_of(self, request: HttpRequest) -> BrowserSession | None:
+        return self._sign_in.session_of(request.header("cookie"), cookie_name(self._port))
+
+    def _begin(self, request: HttpRequest) -> Answer:
+        try:
+            session = self._sign_in.exchange(_form_of(request).get("token", "").strip())
+        except TooManyFieldsError:
+            session = None
+        if session is None:
+            return _sign_in_page(403, wrong=True)
+        self._signed_in()
+        to = redirect("/")
+        return Answer(b"", to.status, (*to.headers, (b"set-cookie", cookie(self._port, session.secret))))
+
+    def _end(self, session: BrowserSession) -> Answer:
+        self._sign_in.end(session)
+        page = _sign_in_page(200)
+        return Answer(page.body, 200, (HTML, (b"set-cookie", cookie(self._port, ""))))
+
+    # --- pages
+
+    def _start(self, work: Coroutine[object, None, Answer], response: HttpResponse) -> None:
+        async def run() -> None:
+            self._send(response, await work)
+
+        task = asyncio.create_task(run(), name="page")
+        self._tasks.add(task)
+
+        def done(ended: "asyncio.Task[None]") -> None:
+            self._tasks.discard(ended)
+            if not ended.cancelled() and (defect := ended.exception()) is not None:
+                self.warn(f"a page failed: {type(defect).__name__}: {defect}")
+                self._send(response, refused(500, "mcpzip failed", f"{type(defect).__name__}: {defect}"))
+
+        task.add_done_callback(done)
+        response.on_end = task.cancel  # a closed tab cancels the call that it waited for
+
+    async def _answer(self, request: HttpRequest, session: BrowserSession) -> Answer:
+        is_post = request.method == "POST"
+        try:
+            fields = _form_of(request) if is_post else fields_of(request.query)
+        except TooManyFieldsError as error:
+            return refused(400, "This form is too large", str(error))
+        if is_post and not session.allows(fields.get("form_token", "")):
+            text = "The form is not one of this page, or from an earlier run. Go back, load the page again."
+            return refused(403, "This form is not valid", text)
+        if is_post and request.path == "/sign-out":
+            return self._end(session)
+        found = _route("POST" if is_post else "GET", request.raw_path)
+        if found is None:
+            return refused(
+                404, "There is no such page", "The address is wrong, or the page of a newer version."
+            )
+        handler, name = found
+        try:
+            return await handler(Visit(self._sources, session, name, fields))
+        except McpzipError as error:
+            return refused(503, "This can't be shown now", sanitize.lines(redact(str(error))))
+
+    def _stream(self, response: HttpResponse) -> None:
+        if self._changes.is_full:
+            self._send(response, refused(503, "Too many tabs", "Close a tab of this page."))
+        else:
+            self._changes.tell(response)
+
+    def _send(self, response: HttpResponse, answer: Answer) -> None:
+        if not response.ended:
+            response.on_end = lambda: None
+            response.send(answer.status, answer.body, *answer.headers)
+
+
+def _route(method: str, path: str) -> tuple[Handler, str] | None:
+    """The handler of a path, and what stands in it for ``*``."""
+    parts = path.split("/")
+    for (known, pattern), handler in ROUTES.items():
+        wanted = pattern.split("/")
+        if known != method or len(wanted) != len(parts):
+            continue
+        if all(one in ("*", other) for one, other in zip(wanted, parts, strict=True)):
+            names = [other for one, other in zip(wanted, parts, strict=True) if one == "*"]
+            return handler, unquote(names[0]) if names else ""
+    return None
+
+
+def _form_of(request: HttpRequest) -> dict[str, str]:
+    kind = (request.header("content-type") or "").partition(";")[0].strip().lower()
+    return fields_of(request.body.decode("utf-8", "replace")) if kind == _FORM else {}
+
+
+def _static(name: str) -> Answer:
+    kind = _STATIC.get(name)
+    if kind is None:
+        return refused(404, "There is no such file", "It is none of this page's.")
+    return Answer(static_file(name), 200, ((b"content-type", kind),))
+
+
+def _sign_in_page(status: int, *, wrong: bool = False) -> Answer:
+    return Answer(render("sign_in.html", wrong=wrong), status)

@@ -1,0 +1,37 @@
+"""Limits of the page's HTTP server, and of what its pages show."""
+
+from mcpzip.server.http.limits import Limits
+
+LIMITS = Limits(
+    body=256 * 1024,
+    body_time=20.0,
+    bodies=1 << 20,
+    head=16 * 1024,
+    head_time=10.0,
+    keep_alive=30.0,
+    connections=64,
+    turned_away=8,
+    backlog=64,
+    unread=60.0,
+    untold=16 * 1024,
+    untold_small=4 * 1024,
+    untold_by_all=256 * 1024,
+    unread_by_all=8 << 20,
+)
+"""One person's browser: a form is small, and a tab has six connections at most."""
+FIELDS = 64
+"""Fields of a form or of a query; a request with more is refused."""
+SESSIONS = 16
+"""Browsers that are signed in at a time; another one signs the oldest out."""
+STREAMS = 24
+"""Streams of changes at a time, one for each tab that is looked at."""
+ROWS = 50
+"""Rows of a list on one page; a list has pages, and a filter that the server applies."""
+STDERR_LINES = 40
+"""Lines of a server's stderr on its page."""
+LOG_LINES_KEPT = 200
+"""Lines of the log that are kept in memory of each server."""
+LOG_SERVERS = 500
+"""Servers of which lines of the log are kept."""
+PAGE = 200_000
+"""Bytes of a page, at most."""

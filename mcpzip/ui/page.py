@@ -1,0 +1,73 @@
+"""What a page is asked, and what it answers."""
+
+from collections.abc import Mapping
+from typing import Protocol
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from mcpzip.server.http.response import Header
+from mcpzip.ui.limits import FIELDS
+from mcpzip.ui.rendering import render
+from mcpzip.ui.sign_in import BrowserSession
+from mcpzip.ui.sources import Sources
+
+HTML: Header = (b"content-type", b"text/html; charset=utf-8")
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A whole response."""
+
+    body: bytes
+    status: int = 200
+    headers: tuple[Header, ...] = (HTML,)
+
+
+class Visit(msgspec.Struct, frozen=True):
+    """A request of a browser that is signed in. name: the part of the path that a page leaves open. fields: of
+    the query, or of the form of a POST; the last one of each name.
+    """
+
+    sources: Sources
+    session: BrowserSession
+    name: str
+    fields: Mapping[str, str]
+
+    def page(self, template: str, *, status: int = 200, **values: object) -> Answer:
+        """A page with the frame of all pages."""
+        return Answer(render(template, form_token=self.session.form_token, **values), status)
+
+    def number(self, field: str, least: int = 1, most: int = 1_000_000) -> int:
+        """The number in a field; ``least`` where there is none."""
+        text = self.fields.get(field, "")
+        given = int(text) if text.isascii() and text.isdecimal() and len(text) < 8 else least
+        return min(max(given, least), most)
+
+
+class Handler(Protocol):
+    """A page, or what a form of it does."""
+
+    async def __call__(self, visit: Visit) -> Answer: ...
+
+
+class TooManyFieldsError(ValueError):
+    """A query or a form has more than `FIELDS` fields."""
+
+
+def fields_of(text: str) -> dict[str, str]:
+    """The fields of a query or of a form (``application/x-www-form-urlencoded``). Raises TooManyFieldsError."""
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS, errors="replace")
+    except ValueError as error:
+        raise TooManyFieldsError(f"A form may have {FIELDS} fields at most.") from error
+    return dict(pairs)
+
+
+def redirect(where: str) -> Answer:
+    """To another page, with GET. where: a path."""
+    return Answer(b"", 303, ((b"location", where.encode("ascii")),))
+
+
+def refused(status: int, title: str, text: str) -> Answer:
+    """A page that says why there is no other."""
+    return Answer(render("problem.html", title=title, text=text), status)

@@ -1,0 +1,73 @@
+"""HTML from templates, in which every text is shown and none acts.
+
+The rule: whatever a template writes with ``{{ }}`` goes through `shown` and is escaped; nothing is marked as
+safe. A name that a template doesn't know is an error.
+"""
+
+import time
+from functools import cache
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from mcpzip import __version__
+from mcpzip.model import sanitize
+from mcpzip.model.durations import age
+
+_MEGABYTE = 1_000_000
+_LONGEST = 4_000
+"""Characters of one text on a page."""
+
+
+def shown(value: object) -> object:
+    """What a template writes for ``value``: characters that act, hide or reorder as visible escapes."""
+    if isinstance(value, Markup):  # a part of a template, whose values went through here already
+        return value
+    return sanitize.lines(value, _LONGEST) if isinstance(value, str) else value
+
+
+def number(value: float) -> str:
+    """With a comma between thousands."""
+    return f"{value:,.0f}"
+
+
+def megabytes(value: float) -> str:
+    """Bytes, for people."""
+    return f"{value / _MEGABYTE:,.0f} MB"
+
+
+def counted(value: int, one: str, many: str = "") -> str:
+    """``1 tool``, ``2 tools``."""
+    return f"{value:,} {one if value == 1 else many or one + 's'}"
+
+
+def since(moment: float) -> str:
+    """How long ago this Unix time was."""
+    return age(max(0.0, time.time() - moment))
+
+
+def path_part(text: str) -> str:
+    """``text`` as one part of the path of a URL, or as a value in its query."""
+    return quote(text, safe="", errors="replace")
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("mcpzip.ui", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"number": number, "megabytes": megabytes, "counted": counted, "since": since}
+    made.filters["path_part"] = path_part
+    made.globals["version"] = __version__
+    return made
+
+
+def render(template: str, **values: object) -> bytes:
+    """The document that the template (a file in ``templates``) makes of ``values``."""
+    return _environment().get_template(template).render(values).encode("utf-8", "replace")

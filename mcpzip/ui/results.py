@@ -1,0 +1,68 @@
+"""The result of a tool as a page shows it (pure)."""
+
+import msgspec
+
+from mcpzip.model import sanitize
+
+LONGEST = 20_000
+"""Characters of a result that are shown, of all its parts together."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A part of a result. label: what it is. text: what is shown of it, sanitized; "" for nothing."""
+
+    label: str
+    text: str
+
+
+class _Content(msgspec.Struct):
+    type: str
+    text: str | None = None
+    data: str | None = None
+    mime_type: str | None = msgspec.field(default=None, name="mimeType")
+
+
+class _Result(msgspec.Struct):
+    content: list[_Content] = []
+    is_error: bool = msgspec.field(default=False, name="isError")
+
+
+class ShownResult(msgspec.Struct, frozen=True):
+    """A result. failed: whether the tool reports an error."""
+
+    parts: list[Part]
+    failed: bool
+    size: int
+
+
+def shown_result(result: bytes) -> ShownResult:
+    """What is shown of ``result`` (a `CallToolResult`, JSON text); a malformed one is shown as its JSON."""
+    try:
+        found = msgspec.json.decode(result, type=_Result)
+    except (msgspec.DecodeError, RecursionError):
+        return ShownResult(
+            [Part("JSON", _cut(result.decode("utf-8", "replace"), LONGEST))], False, len(result)
+        )
+    left, parts = LONGEST, []
+    for content in found.content:
+        label = content.type if not content.mime_type else f"{content.type}, {content.mime_type}"
+        if content.data is not None:
+            label = f"{label}, {len(content.data):,} base64 characters, not shown"
+        text = _cut(content.text or "", left)
+        left = max(0, left - len(text))
+        parts.append(Part(sanitize.one_line(label, 200), text))
+        if len(parts) == _MOST:
+            parts.append(Part(f"{len(found.content) - _MOST:,} more parts", ""))
+            break
+    return ShownResult(parts, found.is_error, len(result))
+
+
+_MOST = 100
+"""Parts that are shown."""
+
+
+def _cut(text: str, most: int) -> str:
+    """``text`` for people, ``most`` characters of it as they are shown."""
+    shown = sanitize.lines(text, most) if most > 0 else ""
+    left = "" if most > 0 or not text else f"… ({len(text):,} more characters)"
+    return (shown if len(shown) <= most else f"{shown[:most]}…") + left

@@ -1,0 +1,69 @@
+// What the pages do with a script. Without it they can be read, and signed in to by a form.
+"use strict";
+
+// The token moves from the fragment, which no server sees, into a cookie that no script sees.
+async function signIn(form, token) {
+  history.replaceState(null, "", location.pathname + location.search);
+  const body = new URLSearchParams({ token });
+  const answer = await fetch("/sign-in", { method: "POST", body, redirect: "manual" });
+  if (answer.type === "opaqueredirect") location.reload();
+  else form.querySelector("input").focus();
+}
+
+// A page says by `data-live` that it changes by itself. It is asked for again, whole, when there is news.
+class Live {
+  constructor(main) {
+    this.main = main;
+    this.events = null;
+    this.asking = false;
+    document.addEventListener("visibilitychange", () => this.look());
+    addEventListener("pagehide", () => this.stop());
+    addEventListener("pageshow", () => this.look());
+    this.look();
+  }
+
+  // A tab that nobody sees costs nothing, and takes none of the browser's connections.
+  look() {
+    if (document.hidden) this.stop();
+    else if (this.events === null) {
+      this.events = new EventSource("/events");
+      this.events.addEventListener("message", () => this.renew());
+    }
+  }
+
+  stop() {
+    this.events?.close();
+    this.events = null;
+  }
+
+  get busy() {
+    const at = document.activeElement;
+    return at !== null && this.main.contains(at) && at.matches("input, select, textarea, button");
+  }
+
+  async renew() {
+    if (this.asking || this.busy) return;
+    this.asking = true;
+    try {
+      const answer = await fetch(location.href, { redirect: "error" });
+      if (!answer.ok) return;
+      const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+      if (next === null || this.busy || next.innerHTML === this.main.innerHTML) return;
+      const place = document.activeElement;
+      const link = this.main.contains(place) ? place.getAttribute("href") : null;
+      this.main.replaceChildren(...next.childNodes);
+      if (link !== null) this.main.querySelector(`a[href="${CSS.escape(link)}"]`)?.focus();
+    } catch {
+      // `mcpzip ui` has ended; the page stays as it is
+    } finally {
+      this.asking = false;
+    }
+  }
+}
+
+const form = document.getElementById("sign-in");
+const token = new URLSearchParams(location.hash.slice(1)).get("token");
+if (form !== null && token !== null) signIn(form, token);
+else if (token !== null) history.replaceState(null, "", location.pathname + location.search);
+const live = document.querySelector("main[data-live]");
+if (live !== null) new Live(live);
