@@ -24,8 +24,8 @@ from mcpzip.config.paths import find_project
 def ui(port: int, no_open: bool, config: str | None) -> int:
     """Open a page in your browser that shows what runs: servers, agents, tools and searches.
 
-    It is served on this machine only, by this command, until you end it. Its address has a token, which is new
-    for each run: who doesn't have it sees nothing.
+    It is served on this machine only, by this command, until you end it. Its address has a token, which is
+    new for each run: who doesn't have it sees nothing.
     """
     from mcpzip.ui.serve import Options, listen, serve  # brings the templates
 

@@ -42,8 +42,8 @@ def open_browser(url: str, env: Mapping[str, str]) -> bool:
 
 
 def open_page(path: str, env: Mapping[str, str]) -> bool:
-    """Opens the HTML file at ``path``, which is absolute; as `open_browser`. Other users see the command lines
-    of our processes, so a URL with a secret belongs into a file that only its owner can read.
+    """Opens the HTML file at ``path``, which is absolute; as `open_browser`. Other users see the command
+    lines of our processes, so a URL with a secret belongs into a file that only its owner can read.
     """
     return _open(Path(path).as_uri(), env)
 

@@ -2,8 +2,8 @@
 
 Any web site can send requests to loopback, under a name of its own if its DNS says so (DNS rebinding). So the
 ``Host`` must be the address that we listen at, and whatever a browser says about where a request comes from
-must name the page itself. Only a navigation may come from elsewhere: it is how a browser opens the page, and it
-carries no cookie from there (``SameSite=Strict``), so it gets no more than the form to sign in.
+must name the page itself. Only a navigation may come from elsewhere: it is how a browser opens the page, and
+it carries no cookie from there (``SameSite=Strict``), so it gets no more than the form to sign in.
 """
 
 from mcpzip.server.http.request import HttpRequest
@@ -18,7 +18,8 @@ SECURITY_HEADERS: tuple[Header, ...] = (
     ),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    # Not no-referrer: with it browsers send `Origin: null` with the page's own forms. Nothing leaves the origin.
+    # Not no-referrer: with it browsers send `Origin: null` with the page's own forms. Nothing leaves the
+    # origin.
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),

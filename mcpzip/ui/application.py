@@ -1,7 +1,7 @@
 """The application: admits a request, finds who sent it, and hands it to its page.
 
-The order of the checks: where the request comes from (`admission`), then the session, then, for a POST, the form's
-token. Nothing of a page runs before all of them.
+The order of the checks: where the request comes from (`admission`), then the session, then, for a POST, the
+form's token. Nothing of a page runs before all of them.
 """
 
 import asyncio
@@ -138,9 +138,7 @@ class PageApplication:
             return self._end(session)
         found = _route("POST" if is_post else "GET", request.raw_path)
         if found is None:
-            return refused(
-                404, "There is no such page", "The address is wrong, or the page of a newer version."
-            )
+            return refused(404, "There is no such page", "The address is wrong.")
         handler, name = found
         try:
             return await handler(Visit(self._sources, session, name, fields))

@@ -1,6 +1,7 @@
 """Tells open pages that something changed: a stream of server-sent events for each tab that is looked at.
 
-The rule: nothing is asked while nobody looks. What is sent says only that there is news; the page asks for it.
+The rule: nothing is asked while nobody looks. What is sent says only that there is news; the page asks for
+it.
 """
 
 import asyncio
@@ -62,7 +63,9 @@ class Changes:
                     queue.put_if_room(b'{"changed":true}')
 
     async def _digest(self) -> bytes:
-        """Of all that a page shows and that changes by itself. Memory changes all the time, so it isn't in it."""
+        """Of all that a page shows and that changes by itself. Memory changes all the time, so it isn't in
+        it.
+        """
         try:
             found: object = await self._sources.processes(memory=False)
         except McpzipError as error:

@@ -85,7 +85,8 @@ def _row(
         worst = min(users, key=lambda one: _need(one.state))
         state, reason = worst.state, worst.reason  # type: ignore[assignment]
     processes = [one for report in reports for one in report.processes]
-    used = [memory[one.pid].whole for one in processes if one.pid in memory]
+    pids = [one.pid for one in processes if one.pid is not None]
+    used = [memory[pid].whole for pid in pids if pid in memory]
     return ServerRow(
         status,
         state,

@@ -50,7 +50,7 @@ class Field(msgspec.Struct, frozen=True):
 
 
 def fields_for(schema: JsonObject, given: Mapping[str, str]) -> list[Field]:
-    """The fields for a tool with this input schema; none where there are too many. given: a filled-in form."""
+    """The fields for a tool with this schema; none where there are too many. given: a filled-in form."""
     properties = schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
     required = schema.get("required")

@@ -24,8 +24,8 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """A request of a browser that is signed in. name: the part of the path that a page leaves open. fields: of
-    the query, or of the form of a POST; the last one of each name.
+    """A request of a browser that is signed in. name: the part of the path that a page leaves open. fields:
+    of the query, or of the form of a POST; the last one of each name.
     """
 
     sources: Sources
@@ -55,7 +55,7 @@ class TooManyFieldsError(ValueError):
 
 
 def fields_of(text: str) -> dict[str, str]:
-    """The fields of a query or of a form (``application/x-www-form-urlencoded``). Raises TooManyFieldsError."""
+    """The fields of a query or of a form, as a URL encodes them. Raises TooManyFieldsError."""
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS, errors="replace")
     except ValueError as error:

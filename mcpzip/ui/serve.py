@@ -28,13 +28,13 @@ _LAST_RESPONSES = 0.3
 """Seconds that the last responses have to be sent."""
 _LAUNCHER = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="referrer" content="no-referrer">
-<meta http-equiv="refresh" content="0; url={url}"><title>mcpzip</title><a href="{url}">Open the page</a></html>
+<meta http-equiv="refresh" content="0; url={url}"><title>mcpzip</title><a href="{url}">Open</a></html>
 """
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What `mcpzip ui` is told. config, project: paths, "" for no project. port: 0 for any that is free. opens:
-    whether a browser is opened.
+    """What `mcpzip ui` is told. config, project: paths, "" for no project. port: 0 for any that is free.
+    opens: whether a browser is opened.
     """
 
     config: str
@@ -55,8 +55,8 @@ async def serve(
     warn: Callable[[str], None],
     environment: Mapping[str, str],
 ) -> None:
-    """Serves until a signal ends it; closes ``listening``. tell: is told what a person has to know, such as the
-    URL. warn: is told what is wrong.
+    """Serves until a signal ends it; closes ``listening``. tell: is told what a person has to know, such as
+    the URL. warn: is told what is wrong.
     """
     done = asyncio.Event()
     stop_on_signals(done)
@@ -88,8 +88,8 @@ async def serve(
 class _Launcher:
     """The file that takes the browser to the page.
 
-    Other users see the command lines of our processes, so the URL with its token is not in one: it is in a file
-    that only its owner can read, for as long as nobody has signed in.
+    Other users see the command lines of our processes, so the URL with its token is not in one: it is in a
+    file that only its owner can read, for as long as nobody has signed in.
     """
 
     def __init__(self, options: Options, url: str, environment: Mapping[str, str]) -> None:

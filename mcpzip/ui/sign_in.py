@@ -2,8 +2,8 @@
 
 The rules:
 
-1. The token stands in the fragment of the URL, which a browser sends to nobody. Whoever posts it gets a session:
-   a cookie that no script can read, and that no request from another site carries.
+1. The token stands in the fragment of the URL, which a browser sends to nobody. Whoever posts it gets a
+   session: a cookie that no script can read, and that no request from another site carries.
 2. A request that changes anything has to repeat the session's form token, which only the page itself knows.
 3. Secrets are compared in constant time, and none is ever logged.
 """
@@ -47,7 +47,7 @@ class SignIn:
         return session
 
     def session_of(self, cookies: str | None, name: str) -> BrowserSession | None:
-        """The session of a request with the header ``Cookie`` ``cookies``, whose cookie is called ``name``."""
+        """The session of a request with these ``Cookie``s, of which ours is called ``name``."""
         for pair in (cookies or "").split(";"):
             key, _, value = pair.strip().partition("=")
             if key == name:

@@ -3,9 +3,9 @@
 The rules:
 
 1. Nothing is asked before a page needs it, and what blocks runs in a thread.
-2. The tools are those of a proxy in this process, opened from the files of the config when a page first needs it
-   and again when one of them changed. It starts a server only for a search or a call that needs it, as it would
-   for a client.
+2. The tools are those of a proxy in this process, opened from the files of the config when a page first needs
+   it and again when one of them changed. It starts a server only for a search or a call that needs it, as it
+   would for a client.
 """
 
 import asyncio
@@ -36,8 +36,8 @@ _Stamp = tuple[tuple[int, ...], ...]
 
 
 class Processes(msgspec.Struct, frozen=True):
-    """What runs now. daemon: None if none does. retiring: older daemons that still serve agents. others: those
-    that serve agents without a daemon. memory: by process id.
+    """What runs now. daemon: None if none does. retiring: older daemons that still serve agents. others:
+    those that serve agents without a daemon. memory: by process id.
     """
 
     daemon: DaemonReport | None
@@ -101,7 +101,7 @@ class Sources:
         return Processes(daemon, retiring, others, used)
 
     async def disconnect(self, server: str, *, again: bool) -> object:
-        """Ends the processes of ``server`` that the daemon runs; see the daemon's command. None without one."""
+        """Ends the processes of ``server`` that the daemon runs; its answer, None if none runs."""
         said = {"server": server, "again": again}
         return await in_thread(
             lambda: asking.ask(self.config, self._project, "disconnect", **said), "disconnect"
@@ -164,7 +164,9 @@ class Sources:
         config, (catalog, warnings) = await in_thread(read, "config")
         for warning in warnings:
             self._warn(warning)
-        return _Opened(Proxy(config, catalog, self._warn), stamp)
+        proxy = Proxy(config, catalog, self._warn)
+        await proxy.reviews.wait_for_search()  # so that it says what is held back
+        return _Opened(proxy, stamp)
 
     def stamp(self) -> _Stamp:
         """What changes when a file of the config does."""

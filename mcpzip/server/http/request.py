@@ -28,8 +28,8 @@ class HttpRequest:
     the Mcp-Session-Id, None for none. era: Era.MODERN if MCP-Protocol-Version names anything but a legacy
     version. client_address: the IP address of the client, "" if unknown. body: complete once it is handled.
     is_preflight: whether a web page only asks if it may send a request; is_health_check: whether it asks if
-    mcpzip runs (both set by `Middleware.check`). is_anonymous: whether it is answered though nobody has proved
-    who sent it, so that its connection gives way to others (set by an application's ``check``).
+    mcpzip runs (both set by `Middleware.check`). is_anonymous: whether it is answered though nobody has
+    proved who sent it, so that its connection gives way to others (set by an application's ``check``).
     """
 
     def __init__(

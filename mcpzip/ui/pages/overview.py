@@ -67,7 +67,7 @@ def _more(clients: list[ClientReport]) -> int:
 
 def _roots(found: Processes) -> set[int]:
     """The processes of which the servers' are descendants."""
-    return {one.pid for one in (*found.daemons, *found.others)}
+    return {*(daemon.pid for daemon in found.daemons), *(run.pid for run in found.others)}
 
 
 def _bars(costs: Costs) -> list[Bar]:

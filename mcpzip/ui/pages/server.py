@@ -15,7 +15,7 @@ _DONE = {
     "restarted": "It starts again, and its tools are listed.",
     "stopped": "It was stopped. It starts again when it is called.",
     "not-running": "It did not run.",
-    "no-daemon": "No daemon runs, so nothing was ended: without one, each agent's mcpzip runs its own servers.",
+    "no-daemon": "No daemon runs, so nothing was ended: each agent's own mcpzip runs its servers.",
 }
 """What a button did, by the word in the URL."""
 _SIGNATURE = 160
@@ -31,9 +31,7 @@ async def show(visit: Visit) -> Answer:
         record = proxy.catalog.servers.get(visit.name)
         config = proxy.config.servers.get(visit.name)
         if row is None or config is None:
-            return refused(
-                404, "There is no such server", f"The config {sources.config} has no {visit.name!r}."
-            )
+            return refused(404, "There is no such server", f"{sources.config} has no {visit.name!r}.")
         entries = record.entries if record is not None else ()
         matching = [entry for entry in entries if _matches(entry, wanted)]
         part = part_of(matching, visit.number("page"))
