@@ -20,9 +20,15 @@ _LONGEST = 4_000
 """Characters of one text on a page."""
 
 
+class ShownText(str):
+    """A text that was sanitized where it was made. It is escaped as any other."""
+
+    __slots__ = ()
+
+
 def shown(value: object) -> object:
     """What a template writes for ``value``: characters that act, hide or reorder as visible escapes."""
-    if isinstance(value, Markup):  # a part of a template, whose values went through here already
+    if isinstance(value, Markup | ShownText):  # markup: a part of a template, with values that were shown
         return value
     return sanitize.lines(value, _LONGEST) if isinstance(value, str) else value
 

@@ -3,16 +3,19 @@
 import msgspec
 
 from mcpzip.model import sanitize
+from mcpzip.ui.rendering import ShownText
 
 LONGEST = 20_000
 """Characters of a result that are shown, of all its parts together."""
+_MOST = 100
+"""Parts that are shown."""
 
 
 class Part(msgspec.Struct, frozen=True):
     """A part of a result. label: what it is. text: what is shown of it, sanitized; "" for nothing."""
 
     label: str
-    text: str
+    text: ShownText
 
 
 class _Content(msgspec.Struct):
@@ -52,17 +55,13 @@ def shown_result(result: bytes) -> ShownResult:
         left = max(0, left - len(text))
         parts.append(Part(sanitize.one_line(label, 200), text))
         if len(parts) == _MOST:
-            parts.append(Part(f"{len(found.content) - _MOST:,} more parts", ""))
+            parts.append(Part(f"{len(found.content) - _MOST:,} more parts", ShownText()))
             break
     return ShownResult(parts, found.is_error, len(result))
 
 
-_MOST = 100
-"""Parts that are shown."""
-
-
-def _cut(text: str, most: int) -> str:
+def _cut(text: str, most: int) -> ShownText:
     """``text`` for people, ``most`` characters of it as they are shown."""
     shown = sanitize.lines(text, most) if most > 0 else ""
     left = "" if most > 0 or not text else f"… ({len(text):,} more characters)"
-    return (shown if len(shown) <= most else f"{shown[:most]}…") + left
+    return ShownText((shown if len(shown) <= most else f"{shown[:most]}…") + left)

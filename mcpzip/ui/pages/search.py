@@ -5,6 +5,7 @@ import time
 
 import msgspec
 
+from mcpzip.model import sanitize
 from mcpzip.model.signature import parameters, summary
 from mcpzip.proxy.read_tools import ReadTools
 from mcpzip.proxy.search_explanation import field_scores, query_notes
@@ -13,6 +14,7 @@ from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.search import Filters, Hit
 from mcpzip.ui.charts import Bar, Drawn, bars
 from mcpzip.ui.page import Answer, Visit
+from mcpzip.ui.rendering import ShownText
 
 _LONGEST = 2_000
 """Characters of a query."""
@@ -79,7 +81,7 @@ async def show(visit: Visit) -> Answer:
         most=_MOST,
         rows=rows,
         notes=notes,
-        text=text,
+        text=ShownText(sanitize.lines(text)),
     )
 
 

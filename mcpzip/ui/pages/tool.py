@@ -10,6 +10,7 @@ from mcpzip.proxy.metatools import EXECUTE
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.ui.forms import WHOLE, arguments_of, fields_for
 from mcpzip.ui.page import Answer, Visit, refused
+from mcpzip.ui.rendering import ShownText
 from mcpzip.ui.results import ShownResult, shown_result
 from mcpzip.wire import JsonRpcError, UpstreamRpcError, join_object, quote
 
@@ -96,11 +97,11 @@ def _hints(definition: JsonObject) -> list[str]:
     return [_HINTS[key][not value] for key in _HINTS if isinstance(value := said.get(key), bool)]
 
 
-def _pretty(value: object) -> str:
+def _pretty(value: object) -> ShownText:
     """JSON as it is shown. Sanitized here, because JSON has escapes of its own that keep its meaning."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     lines = [sanitize.json_text(line) for line in text[:_SCHEMA].split("\n")]
-    return "\n".join(lines)[:_SCHEMA] + ("…" if len(text) > _SCHEMA else "")
+    return ShownText("\n".join(lines)[:_SCHEMA] + ("…" if len(text) > _SCHEMA else ""))
 
 
 def _unknown(visit: Visit) -> Answer:

@@ -1,0 +1,260 @@
+"""Who is refused by `mcpzip ui`: other sites, other users, forged forms, and texts that want to be markup."""
+
+import json
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from helpers.driver import PATIENCE, command, ended, environment, until
+from helpers.ui_client import Page, page_of
+
+EVIL = "http://evil.example"
+MARKUP = "\"><img src=x onerror=alert(1)></title><script>alert(1)</script>'{{ 7*7 }}\u202e\u200b\x1b]0;t\x07"
+"""What each field of a hostile server says."""
+
+
+def escaped(text: str) -> bool:
+    """Whether a page has no trace of `MARKUP` as markup."""
+    return not re.search(r"<img|<script>|onerror=[^&]*alert\(1\)>", text)
+
+
+def snapshot(config: Path, said: str) -> None:
+    """Leaves the catalog of a server that says ``said`` wherever a text can be, as an earlier run left it."""
+    schema = {
+        "type": "object",
+        "title": said,
+        "properties": {
+            said: {"type": "string", "description": said, "default": said},
+            "choice": {"enum": [said, "b"], "description": said},
+        },
+        "required": [said],
+    }
+    tools = [
+        {
+            "name": "plain",
+            "title": said,
+            "description": said,
+            "inputSchema": schema,
+            "annotations": {"title": said},
+        },
+        {"name": said, "description": "find me", "inputSchema": {"type": "object"}, "outputSchema": schema},
+    ]
+    record = {
+        "tools": tools,
+        "fetched_at": 1_700_000_000.0,
+        "error": said,
+        "protocol": said,
+        "title": said,
+        "instructions": said,
+        "warnings": [said],
+        "info": {"name": said, "version": said},
+    }
+    kept = {"format": "mcpzip-snapshot", "version": 1, "config": str(config), "servers": {"evil": record}}
+    folder = config.parent / "cache"
+    folder.mkdir(mode=0o700)
+    (folder / "tools.json").write_text(json.dumps(kept))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A config with a hostile server that was listed before pins were kept."""
+    config = tmp_path_factory.mktemp("ui") / "config.json"
+    entry = {"command": sys.executable, "args": ["-c", "raise SystemExit"]}
+    config.write_text(json.dumps({"mcpServers": {"evil": entry}, "pins": "off"}))
+    snapshot(config, MARKUP)
+    return config
+
+
+@pytest.fixture(scope="module")
+def page(place: Path) -> Iterator[Page]:
+    with page_of(place) as page:
+        yield page.sign_in()
+
+
+def test_without_a_sign_in_nothing_is_shown(page: Page) -> None:
+    for path in ("/", "/servers", "/servers/evil", "/search?query=x", "/events", "/nothing", "/%ff/.."):
+        for cookie in (None, "mcpzip-ui-1=x", page.cookie[:-1], page.cookie + "x"):
+            answer = page.get(path, Cookie=cookie)
+            assert answer.status == 401
+            assert "evil" not in answer.text
+    for path in ("/sign-out", "/servers/evil/restart", "/tools/evil__plain"):
+        assert page.post(path, {}, Cookie=None).status == 401
+
+
+def test_a_wrong_token_is_refused(page: Page) -> None:
+    for fields in ({}, {"token": ""}, {"token": page.token[:-1]}, {"other": page.token}):
+        answer = page.post("/sign-in", fields)
+        assert answer.status == 403
+        assert "set-cookie" not in answer.headers
+    # the token works as the body of a form only: never in a URL, which is logged
+    assert page.get(f"/?token={page.token}", Cookie=None).status == 401
+    assert page.get(f"/sign-in?token={page.token}", Cookie=None).status == 401
+
+
+def test_dns_rebinding_is_refused(page: Page) -> None:
+    for host in ("evil.example", f"evil.example:{page.host.partition(':')[2]}", "127.0.0.1"):
+        assert page.get("/", Host=host).status == 421
+        assert page.post("/sign-in", {"token": page.token}, Host=host, Origin=f"http://{host}").status == 421
+
+
+def test_requests_of_other_sites_are_refused(page: Page) -> None:
+    for path in ("/", "/events", "/static/script.js"):
+        assert page.get(path, Origin=EVIL).status == 403
+        assert page.get(path, Sec_Fetch_Site="cross-site").status == 403
+    token = page.get("/").form_token
+    for headers in ({"Origin": EVIL}, {"Origin": "null"}, {"Origin": None}, {"Sec_Fetch_Site": "cross-site"}):
+        assert page.post("/servers/evil/stop", {"form_token": token}, **headers).status == 403
+        assert page.post("/sign-in", {"token": page.token}, **headers).status == 403
+
+
+def test_a_forged_form_is_refused(page: Page) -> None:
+    other = Page(page.url).sign_in()
+    for fields in ({}, {"form_token": ""}, {"form_token": "x"}, {"form_token": other.get("/").form_token}):
+        for path in ("/servers/evil/stop", "/servers/evil/restart", "/tools/evil__plain", "/sign-out"):
+            assert page.post(path, fields).status == 403
+    assert page.get("/").status == 200
+
+
+def test_a_form_in_another_encoding_is_refused(page: Page) -> None:
+    token = page.get("/").form_token
+    body = json.dumps({"form_token": token})
+    for kind in ("text/plain", "application/json", "multipart/form-data; boundary=x"):
+        headers = {"Content-Type": kind}
+        assert page.ask("POST", "/servers/evil/stop", body, headers).status == 403
+
+
+def test_every_response_forbids_frames_and_foreign_content(page: Page) -> None:
+    paths = ("/", "/servers", "/search", "/nothing", "/static/style.css", "/static/../limits.py")
+    answers = [page.get(path) for path in paths] + [page.get("/", Cookie=None), page.get("/", Host="evil")]
+    for answer in answers:
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-store"
+        assert "access-control-allow-origin" not in answer.headers
+
+
+def test_pages_have_no_inline_script_or_style(page: Page) -> None:
+    for path in ("/", "/servers", "/servers/evil", "/search?query=find", "/tools/evil__plain"):
+        text = page.get(path).text
+        assert not re.search(
+            r"<script(?! src=\"/static/)|<style|\sstyle=|\son\w+=|javascript:|https?://", text
+        ), path
+
+
+def test_texts_of_a_server_are_only_text(page: Page) -> None:
+    paths = {
+        "/",
+        "/servers",
+        "/servers/evil",
+        "/search?query=find+me",
+        "/search?query=%3Cscript%3E&server=%3Cb%3E",
+    }
+    for name in ("plain", MARKUP):
+        found = page.get("/servers/evil")
+        links = re.findall(r'href="(/tools/[^"]+)"', found.text)
+        assert len(links) == 2, name
+        paths.update(links)
+    for path in paths:
+        answer = page.get(path)
+        assert answer.status == 200, path
+        assert escaped(answer.text), path
+        assert "49" not in answer.text or "{{ 7*7 }}" in answer.words
+        assert not set(answer.text) & set("\u202e\u200b\x1b\x07"), path
+    assert "\\u202e\\u200b\\x1b]0;t\\x07" in page.get("/servers/evil").text
+
+
+def test_hostile_paths_and_queries_are_only_text(page: Page) -> None:
+    for path in (
+        "/servers/%3Cscript%3Ealert(1)%3C%2Fscript%3E",
+        "/tools/%3Cimg%20src=x%3E",
+        "/servers?find=%22%3E%3Cscript%3E&page=99999999999999999999",
+        "/servers/evil?done=%3Cscript%3E&find=%3Cimg%3E&page=-1",
+        "/search?query=%3Cscript%3E%E2%80%AE&server=%22%3E&limit=%22%3E",
+        "/search?query=%ff%00%1b",
+    ):
+        answer = page.get(path)
+        assert answer.status in (200, 404)
+        assert escaped(answer.text)
+        assert not set(answer.text) & set("\u202e\x00\x1b")
+    assert page.get("/servers?" + "&".join(["a=1"] * 100)).status == 400
+    assert page.submit("/tools/evil__plain", **{f"a{number}": "" for number in range(100)}).status == 400
+
+
+def test_a_redirect_leads_nowhere_else(page: Page) -> None:
+    answer = page.submit("/servers/evil%0d%0aX:%201/stop")
+    assert answer.status in (303, 404)
+    assert "X" not in answer.headers
+    assert page.submit("/servers/evil/stop").headers["location"].startswith("/servers/evil?")
+
+
+def test_a_body_that_is_too_large_is_refused(page: Page) -> None:
+    assert page.post("/sign-in", {"token": "x" * 300_000}).status == 413
+
+
+def test_connections_are_bounded(page: Page) -> None:
+    """Strangers that hold connections open give way to who is signed in."""
+    port = int(page.host.rpartition(":")[2])
+    held = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
+    try:
+        assert page.get("/").status == 200
+    finally:
+        for one in held:
+            one.close()
+
+
+def test_it_listens_on_loopback_only(page: Page) -> None:
+    port = int(page.host.rpartition(":")[2])
+    name = socket.gethostname()
+    others = {str(one[4][0]) for one in socket.getaddrinfo(name, None, socket.AF_INET)} - {"127.0.0.1"}
+    for address in (one for one in others if not one.startswith("127.")):
+        with pytest.raises(OSError):
+            socket.create_connection((address, port), timeout=2)
+
+
+def test_a_browser_signs_out(page: Page) -> None:
+    other = Page(page.url).sign_in()
+    assert "Max-Age=0" in other.submit("/sign-out").headers["set-cookie"]
+    assert other.get("/").status == 401
+    assert page.get("/").status == 200
+
+
+def test_the_token_is_in_no_command_line_and_in_no_file_that_others_can_read(
+    place: Path, tmp_path: Path
+) -> None:
+    """Other users see command lines, so the browser is given a file, which goes once somebody signed in."""
+    seen = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f"#!{sys.executable}\nimport sys\nopen({str(seen)!r}, 'w').write(sys.argv[1])\n")
+    browser.chmod(0o700)
+    process = subprocess.Popen(
+        command("ui", "--config", str(place)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(BROWSER=f"{browser} %s"),
+    )
+    with ended(process):
+        assert process.stdout
+        line = process.stdout.readline().decode()
+        until(lambda: seen.exists() and seen.read_text())
+        opened = seen.read_text()
+        page = Page(line.partition(": ")[2].strip())
+        assert opened.startswith("file://")
+        assert page.token not in opened
+        file = Path(opened.removeprefix("file://"))
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert page.url in file.read_text()
+        page.sign_in()
+        until(lambda: not file.exists())
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+    assert [name for name in os.listdir(file.parent) if name.startswith("ui-")] == []
