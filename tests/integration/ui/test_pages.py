@@ -2,9 +2,11 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +150,7 @@ def test_it_works_from_an_empty_home(tmp_path: Path) -> None:
         page.sign_in()
         answer = page.get("/")
         assert answer.status == 200
-        assert "mcpzip init" in answer.words
+        assert "mcpzip migrate" in answer.words
     assert os.listdir(tmp_path) == []
 
 
@@ -241,8 +243,6 @@ def test_what_a_server_wrote_to_stderr_is_shown(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_change_is_told_to_an_open_page(home: Home) -> None:
-    from http.client import HTTPConnection
-
     with page_of(home.config) as page:
         page.sign_in()
         stream = HTTPConnection("127.0.0.1", int(page.host.rpartition(":")[2]), timeout=30)
@@ -258,9 +258,8 @@ def test_a_change_is_told_to_an_open_page(home: Home) -> None:
 
 
 def test_serving_imports_nothing_of_the_page() -> None:
-    code = "import sys, mcpzip.server.daemon.daemon, mcpzip.server.http.serve, mcpzip.cli.commands; print(*sys.modules)"
-    import subprocess
-
+    code = "import sys, mcpzip.server.daemon.daemon, mcpzip.server.http.serve, mcpzip.cli.commands\n"
+    code += "print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
