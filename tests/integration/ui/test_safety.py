@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 from helpers.driver import PATIENCE, command, ended, environment, until
 from helpers.ui_client import Page, page_of
+from helpers.ui_places import MARKUP, hostile_place
 
 EVIL = "http://evil.example"
-MARKUP = "\"><img src=x onerror=alert(1)></title><script>alert(1)</script>'{{ 7*7 }}\u202e\u200b\x1b]0;t\x07"
-"""What each field of a hostile server says."""
 
 
 class _Markup(HTMLParser):
@@ -70,51 +69,10 @@ def acting(text: str) -> list[str]:
     return _Markup(text).found
 
 
-def snapshot(config: Path, said: str) -> None:
-    """Leaves the catalog of a server that says ``said`` wherever a text can be, as an earlier run left it."""
-    schema = {
-        "type": "object",
-        "title": said,
-        "properties": {
-            said: {"type": "string", "description": said, "default": said},
-            "choice": {"enum": [said, "b"], "description": said},
-        },
-        "required": [said],
-    }
-    tools = [
-        {
-            "name": "plain",
-            "title": said,
-            "description": said,
-            "inputSchema": schema,
-            "annotations": {"title": said},
-        },
-        {"name": said, "description": "find me", "inputSchema": {"type": "object"}, "outputSchema": schema},
-    ]
-    record = {
-        "tools": tools,
-        "fetched_at": 1_700_000_000.0,
-        "error": said,
-        "protocol": said,
-        "title": said,
-        "instructions": said,
-        "warnings": [said],
-        "info": {"name": said, "version": said},
-    }
-    kept = {"format": "mcpzip-snapshot", "version": 1, "config": str(config), "servers": {"evil": record}}
-    folder = config.parent / "cache"
-    folder.mkdir(mode=0o700)
-    (folder / "tools.json").write_text(json.dumps(kept))
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A config with a hostile server that was listed before pins were kept."""
-    config = tmp_path_factory.mktemp("ui") / "config.json"
-    entry = {"command": sys.executable, "args": ["-c", "raise SystemExit"]}
-    config.write_text(json.dumps({"mcpServers": {"evil": entry}, "pins": "off"}))
-    snapshot(config, MARKUP)
-    return config
+    """A config with a hostile server."""
+    return hostile_place(tmp_path_factory.mktemp("ui"))
 
 
 @pytest.fixture(scope="module")

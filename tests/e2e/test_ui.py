@@ -1,0 +1,194 @@
+"""`mcpzip ui` in a real browser: Chromium, on loopback, with a server whose texts want to be markup."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from helpers.chromium import Browser, Page
+from helpers.contrast import CONTRAST
+from helpers.real_servers import NODE_MODULES, NPM_CI
+from helpers.ui_client import Page as Served
+from helpers.ui_client import page_of
+from helpers.ui_places import MARKUP, hostile_place
+
+AXE = NODE_MODULES / "axe-core" / "axe.min.js"
+SCHEMES, WIDTHS = ("light", "dark"), (360, 1600)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return hostile_place(tmp_path_factory.mktemp("ui"))
+
+
+@pytest.fixture(scope="module")
+def served(place: Path) -> Iterator[Served]:
+    with page_of(place) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def paths(served: Served) -> tuple[str, ...]:
+    """Every kind of page."""
+    import re
+
+    client = Served(served.url).sign_in()
+    tools = re.findall(r'href="(/tools/[^"]+)"', client.get("/servers/evil").text)
+    assert len(tools) == 2
+    return ("/", "/servers", "/servers/evil", "/search?query=find+me&limit=1", *tools, "/nothing")
+
+
+@contextmanager
+def opened(browser: Browser, served: Served, scheme: str = "light", width: int = 1000) -> Iterator[Page]:
+    """A tab that is signed in. Whatever the page asks of others, and every error on the console, fails."""
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("console", lambda one: one.type == "error" and "404" not in one.text and wrong.append(one.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("dialog", lambda dialog: wrong.append(dialog.message))
+    page.on("request", lambda one: one.url.startswith(served.origin + "/") or wrong.append(one.url))
+    page.goto(served.url)
+    page.get_by_role("heading", name="Overview", level=1).wait_for()
+    wrong[:] = [one for one in wrong if "401" not in one]  # the page that asks for the token
+    try:
+        yield page
+    finally:
+        context.close()
+    assert wrong == []
+
+
+def test_the_token_moves_from_the_address_into_a_cookie(browser: Browser, served: Served) -> None:
+    with opened(browser, served) as page:
+        assert page.url == f"{served.origin}/"
+        assert page.evaluate("document.cookie") == ""
+        (cookie,) = page.context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        assert served.token not in cookie["value"]
+        page.goto(f"{served.origin}/#token=wrong")
+        page.reload()
+        assert page.get_by_role("heading", level=1).inner_text() == "Overview"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_pages_are_read_by_everybody(
+    browser: Browser, served: Served, paths: tuple[str, ...], scheme: str, width: int
+) -> None:
+    with opened(browser, served, scheme, width) as page:
+        for path in paths:
+            page.goto(served.origin + path)
+            assert page.locator("h1").count() == 1, path
+            assert page.locator("main").count() == 1, path
+            assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0, path
+            for summary in page.locator("summary").all():
+                summary.click()
+            contrasts = page.evaluate(CONTRAST)
+            assert {name: ratio for name, ratio in contrasts.items() if ratio < 4.5} == {}, path
+            ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert ground == ("rgb(22, 24, 27)" if scheme == "dark" else "rgb(246, 246, 244)")
+            assert page.locator("img, iframe, script:not([src])").count() == 0, path
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_axe_finds_nothing(browser: Browser, served: Served, paths: tuple[str, ...], scheme: str) -> None:
+    if not AXE.exists():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"axe-core is not installed: {NPM_CI}")
+    with opened(browser, served, scheme, 360) as page:
+        for path in paths:
+            page.goto(served.origin + path)
+            page.evaluate(AXE.read_text(encoding="utf-8"))
+            found = page.evaluate("axe.run()")
+            wrong = {one["id"]: [node["html"] for node in one["nodes"]] for one in found["violations"]}
+            assert wrong == {}, path
+            assert len(found["passes"]) > 10
+
+
+def test_without_a_script_everything_is_read_and_done(browser: Browser, served: Served) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{served.origin}/search?query=x")
+    page.get_by_label("Token").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    assert "not the token" in page.get_by_role("alert").inner_text()
+    page.get_by_label("Token").fill(served.token)
+    page.get_by_role("button", name="Sign in").click()
+    assert page.get_by_role("heading", level=1).inner_text() == "Overview"
+    page.get_by_role("link", name="Search").click()
+    page.get_by_label("What do you want to do?").fill("find me")
+    page.get_by_role("button", name="Search").click()
+    page.get_by_role("heading", level=3).first.get_by_role("link").click()
+    assert page.get_by_role("heading", level=1).inner_text() != "Search"
+    page.locator("#json").fill('{"a": 1}')
+    page.get_by_role("button", name="Call").click()
+    assert page.get_by_role("alert").count() == 1  # the server can't be started
+    page.get_by_role("button", name="Sign out").click()
+    assert page.get_by_role("heading", level=1).inner_text() == "Sign in"
+    context.close()
+
+
+def test_a_change_is_seen_without_a_reload(browser: Browser, served: Served, place: Path) -> None:
+    with opened(browser, served) as page:
+        page.goto(f"{served.origin}/servers")
+        page.evaluate("window.same = true")
+        config = json.loads(place.read_text())
+        config["mcpServers"]["another"] = {"command": "nothing"}
+        with page.expect_response(lambda one: one.url.endswith("/servers")):
+            place.write_text(json.dumps(config))
+        page.get_by_role("link", name="another").wait_for()
+        assert page.evaluate("window.same")
+
+
+def test_the_keyboard_reaches_everything(browser: Browser, served: Served) -> None:
+    with opened(browser, served, width=360) as page:
+        page.keyboard.press("Tab")
+        skip = page.get_by_role("link", name="Skip to the content")
+        assert skip.evaluate("one => one === document.activeElement")
+        assert skip.evaluate("one => getComputedStyle(one).outlineStyle") == "solid"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
+        page.goto(f"{served.origin}/servers")
+        page.get_by_label("Name").focus()
+        page.keyboard.type("vil")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/servers?find=vil")
+        assert page.get_by_role("link", name="evil").count() == 1
+
+
+def test_a_page_elsewhere_can_neither_frame_nor_read_it(browser: Browser, served: Served) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(served.url)
+    page.get_by_role("heading", name="Overview", level=1).wait_for()
+    foreign = context.new_page()
+    foreign.route(
+        "http://evil.example/", lambda route: route.fulfill(body="<h1>evil</h1>", content_type="text/html")
+    )
+    foreign.goto("http://evil.example/")
+    read = "url => fetch(url, {credentials: 'include'}).then(one => one.text()).catch(error => `${error}`)"
+    assert "Failed to fetch" in foreign.evaluate(read, served.origin + "/")
+    foreign.evaluate(
+        "url => { document.body.innerHTML = `<iframe src='${url}'></iframe>` }", served.origin + "/"
+    )
+    foreign.wait_for_timeout(1)
+    frames = [frame for frame in foreign.frames if frame.url.startswith(served.origin)]
+    assert not any(frame.locator("h1").count() for frame in frames)
+    with foreign.expect_navigation(url=f"{served.origin}/**"):
+        foreign.evaluate(
+            "url => { document.body.innerHTML = `<form method=post action='${url}'></form>`;"
+            " document.forms[0].submit() }",
+            f"{served.origin}/servers/evil/stop",
+        )
+    assert "another page" in foreign.content()
+    context.close()
+
+
+def test_the_markup_is_in_the_pages_as_text(browser: Browser, served: Served) -> None:
+    with opened(browser, served) as page:
+        page.goto(f"{served.origin}/servers/evil")
+        said = page.locator("main").inner_text()
+        assert MARKUP[:20] in said
+        assert "\\u202e" in said
+        assert "\u202e" not in page.content()
