@@ -33,5 +33,3 @@ LOG_LINES_KEPT = 200
 """Lines of the log that are kept in memory of each server."""
 LOG_SERVERS = 500
 """Servers of which lines of the log are kept."""
-PAGE = 200_000
-"""Bytes of a page, at most."""

@@ -2,6 +2,7 @@
 
 import json
 
+from mcpzip import __version__
 from mcpzip.model import sanitize
 from mcpzip.model.entry import Entry, JsonObject
 from mcpzip.model.errors import InvalidArgumentsError, McpzipError
@@ -14,6 +15,8 @@ from mcpzip.ui.rendering import ShownText
 from mcpzip.ui.results import ShownResult, shown_result
 from mcpzip.wire import JsonRpcError, UpstreamRpcError, join_object, quote
 
+_INFO = b'{"name":"mcpzip ui","version":"%b"}' % __version__.encode()
+"""As whom the audit log knows who calls from here."""
 _SCHEMA = 20_000
 """Characters of a schema that are shown."""
 _HINTS = {
@@ -53,7 +56,7 @@ async def call(visit: Visit) -> Answer:
 
 
 async def _execute(proxy: Proxy, entry: Entry, arguments: bytes) -> bytes:
-    client = Client()
+    client = Client(info=_INFO)
     try:
         asked = join_object({"name": quote(entry.name), "arguments": arguments})
         return await proxy.handlers[EXECUTE](asked, Exchange(client))
