@@ -15,7 +15,7 @@ from mcpzip.config.paths import find_project
     epilog=examples(
         ("mcpzip ui", "opens it in your browser, until Ctrl-C"),
         ("mcpzip ui --no-open", "prints its address only"),
-        ("mcpzip ui --port 8932", "at the same address every time"),
+        ("mcpzip ui --port 8932", "at the same port every time"),
     )
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Default: any that is free.")

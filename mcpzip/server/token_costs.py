@@ -17,6 +17,7 @@ from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.search import Filters
 from mcpzip.server.run_file import Run
 from mcpzip.server.token_counter import Counter, as_model_reads
+from mcpzip.system.threads import in_thread
 
 _SAMPLE = 20
 """Searches of which the mean cost is taken."""
@@ -178,11 +179,9 @@ class Costs:
 
 async def measured(proxy: Proxy, count: Counter, unit: str, runs: Iterable[Run]) -> Costs:
     """The costs of the tools of ``proxy``, of which there is at least one. runs: the running processes."""
-    tools = {
-        entry: count(as_model_reads(entry.definition() | {"name": entry.name}))
-        for entry in proxy.catalog.entries
-    }
-    entries = list(tools)
+    entries = list(proxy.catalog.entries)
+    counted = await in_thread(lambda: [_cost(entry, count) for entry in entries], "costs")
+    tools = dict(zip(entries, counted, strict=True))
     sample = entries[:: max(1, len(entries) // _SAMPLE)][:_SAMPLE]
     search = _mean([await _search(proxy, entry, count) for entry in sample])
     description = _mean([_description(proxy, entry, count) for entry in sample])
@@ -197,6 +196,10 @@ async def measured(proxy: Proxy, count: Counter, unit: str, runs: Iterable[Run])
         so_far=so_far(own, search, description),
         kept=kept_so_far(own),
     )
+
+
+def _cost(entry: Entry, count: Counter) -> int:
+    return count(as_model_reads(entry.definition() | {"name": entry.name}))
 
 
 def so_far(runs: Iterable[Run], search: ReplyCost, description: ReplyCost) -> SoFar | None:

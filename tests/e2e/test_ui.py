@@ -92,6 +92,7 @@ def test_pages_are_read_by_everybody(
             assert page.locator("img, iframe, script:not([src])").count() == 0, path
 
 
+@pytest.mark.npm
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_axe_finds_nothing(browser: Browser, served: Served, paths: tuple[str, ...], scheme: str) -> None:
     if not AXE.exists():

@@ -264,3 +264,39 @@ def test_serving_imports_nothing_of_the_page() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     assert not [name for name in loaded if name.startswith(("mcpzip.ui", "jinja2", "markupsafe"))]
+
+
+def test_what_is_held_back_is_counted_and_not_offered(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(
+        _SERVER.replace("Say something aloud", "Say it \\u202e\\u200b <i>now</i>")
+    )
+    config = tmp_path / "config.json"
+    entry = {"command": sys.executable, "args": [str(tmp_path / "server.py")]}
+    config.write_text(json.dumps({"mcpServers": {"odd": entry}}))
+    run("servers", "--config", str(config))
+    with page_of(config) as page:
+        page.sign_in()
+        words = page.get("/servers/odd").words
+        assert "1 tool held back" in words
+        assert "mcpzip review odd" in words
+        assert "1 tool " in words
+        assert "Say it" not in words
+        assert "1 tool held back" in page.get("/search?query=say+it").words
+        assert page.get("/tools/odd__say").status == 404
+        assert page.submit("/tools/odd__say", json='{"what": "x"}').status == 404
+
+
+def test_a_call_follows_the_policy(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(_SERVER)
+    config = tmp_path / "config.json"
+    entry = {"command": sys.executable, "args": [str(tmp_path / "server.py")]}
+    config.write_text(
+        json.dumps({"mcpServers": {"voice": entry}, "policy": {"writes": "deny", "destroys": "deny"}})
+    )
+    run("servers", "--config", str(config))
+    with page_of(config) as page:
+        page.sign_in()
+        assert '{"what": "x"}' in page.submit("/tools/voice__say", json='{"what": "x"}').words
+        answer = page.submit("/tools/voice__fail")
+        assert "it <i>failed</i>" not in answer.words
+        assert "denies" in answer.words or "policy" in answer.words

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from helpers.driver import PATIENCE, command, ended, environment, until
+from helpers.driver import PATIENCE, command, ended, environment, run, until
 from helpers.ui_client import Page, page_of
 from helpers.ui_places import MARKUP, hostile_place
 
@@ -219,6 +219,13 @@ def test_connections_are_bounded(page: Page) -> None:
 def test_it_listens_at_one_address_only(page: Page) -> None:
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", int(page.host.rpartition(":")[2])))
+
+
+def test_a_port_that_is_taken_is_named(page: Page, place: Path) -> None:
+    port = page.host.rpartition(":")[2]
+    done = run("ui", "--no-open", "--port", port, "--config", str(place))
+    assert done.returncode == 1
+    assert f"--port: port {port} of 127.0.0.1 is in use".encode() in done.stderr
 
 
 def test_a_browser_signs_out(page: Page) -> None:
