@@ -10,7 +10,7 @@ from html import escape
 import msgspec
 
 from mcpzip.config.paths import run_folder
-from mcpzip.model.errors import ConfigError, McpzipError
+from mcpzip.model.errors import ConfigError
 from mcpzip.server.http.access import LOOPBACK, Address, take
 from mcpzip.server.http.connection import Connection
 from mcpzip.server.http.connections import Connections
@@ -45,11 +45,11 @@ class Options(msgspec.Struct, frozen=True):
 
 
 def listen(port: int) -> socket.socket:
-    """A socket that listens on loopback. Raises McpzipError when the port is taken or not ours to take."""
+    """A socket that listens on loopback. Raises ConfigError when the port is taken or not ours to take."""
     try:
         return take(Address(LOOPBACK, LOOPBACK, port))
     except ConfigError as error:
-        raise McpzipError(str(error).replace("--http", "--port", 1)) from error
+        raise ConfigError("--port", "", error.found, error.remedy) from error
 
 
 async def serve(

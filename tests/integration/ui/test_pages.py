@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 from helpers.daemons import Home, daemon_home, said
 from helpers.driver import alive, run, until
 from helpers.ui_client import Page, page_of
+
+from mcpzip.ui.limits import STREAMS
 
 _SERVER = """
 import json, sys
@@ -255,6 +258,19 @@ def test_a_change_is_told_to_an_open_page(home: Home) -> None:
                 assert response.readline() == b'data: {"changed":true}\r\n'
         finally:
             stream.close()
+
+
+def test_streams_of_changes_are_bounded(home: Home) -> None:
+    with page_of(home.config) as page, ExitStack() as stack:
+        page.sign_in()
+        statuses = []
+        for _ in range(STREAMS + 1):
+            stream = HTTPConnection("127.0.0.1", int(page.host.rpartition(":")[2]), timeout=30)
+            stack.callback(stream.close)
+            stream.request("GET", "/events", headers={"Host": page.host, "Cookie": page.cookie})
+            statuses.append(stream.getresponse().status)
+        assert statuses == [200] * STREAMS + [503]
+        assert page.get("/").status == 200
 
 
 def test_serving_imports_nothing_of_the_page() -> None:

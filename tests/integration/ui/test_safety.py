@@ -224,7 +224,7 @@ def test_it_listens_at_one_address_only(page: Page) -> None:
 def test_a_port_that_is_taken_is_named(page: Page, place: Path) -> None:
     port = page.host.rpartition(":")[2]
     done = run("ui", "--no-open", "--port", port, "--config", str(place))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert f"--port: port {port} of 127.0.0.1 is in use".encode() in done.stderr
 
 
