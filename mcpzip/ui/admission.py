@@ -45,7 +45,7 @@ def refusal_of(request: HttpRequest, port: int) -> Refusal | None:
         return Refusal(405, "Only GET, HEAD and POST are known here.", ((b"allow", b"GET, HEAD, POST"),))
     origin, site = request.header("origin"), request.header("sec-fetch-site")
     foreign = Refusal(403, "This request comes from another page.")
-    if origin is not None and origin.lower() not in [f"http://{host}" for host in hosts]:
+    if origin is not None and origin.lower() != f"http://{request.host.lower()}":
         return foreign
     if request.method == "POST" and origin is None:
         return foreign

@@ -66,17 +66,17 @@ class PageApplication:
     def handle(self, request: HttpRequest, response: HttpResponse) -> None:
         """Answers a request whose body is complete."""
         session = self._session_of(request)
-        path = request.path
+        path, root = request.raw_path, self._sign_in.root
         if path.startswith("/static/") and request.method != "POST":
             self._send(response, _static(path.removeprefix("/static/")))
         elif path == "/sign-in" and request.method == "POST":
             self._send(response, self._begin(request))
-        elif session is None:
+        elif session is None or not path.startswith(root + "/"):
             self._send(response, _sign_in_page(401))
-        elif path == "/events" and request.method == "GET":
+        elif path == f"{root}/events" and request.method == "GET":
             self._stream(response)
         else:
-            self._start(self._answer(request, session), response)
+            self._start(self._answer(request, session, path.removeprefix(root)), response)
 
     async def close(self) -> None:
         """Ends what is under way."""
@@ -99,13 +99,16 @@ class PageApplication:
         if session is None:
             return _sign_in_page(403, wrong=True)
         self._signed_in()
-        to = redirect("/")
-        return Answer(b"", to.status, (*to.headers, (b"set-cookie", cookie(self._port, session.secret))))
+        root = self._sign_in.root
+        to = redirect(f"{root}/")
+        return Answer(
+            b"", to.status, (*to.headers, (b"set-cookie", cookie(self._port, session.secret, root)))
+        )
 
     def _end(self, session: BrowserSession) -> Answer:
         self._sign_in.end(session)
         page = _sign_in_page(200)
-        return Answer(page.body, 200, (HTML, (b"set-cookie", cookie(self._port, ""))))
+        return Answer(page.body, 200, (HTML, (b"set-cookie", cookie(self._port, "", self._sign_in.root))))
 
     # --- pages
 
@@ -125,25 +128,26 @@ class PageApplication:
         task.add_done_callback(done)
         response.on_end = task.cancel  # a closed tab cancels the call that it waited for
 
-    async def _answer(self, request: HttpRequest, session: BrowserSession) -> Answer:
-        is_post = request.method == "POST"
+    async def _answer(self, request: HttpRequest, session: BrowserSession, path: str) -> Answer:
+        """The page at ``path``, which is below the root."""
+        is_post, root = request.method == "POST", self._sign_in.root
         try:
             fields = _form_of(request) if is_post else fields_of(request.query)
         except TooManyFieldsError as error:
-            return refused(400, "This form is too large", str(error))
+            return refused(400, "This form is too large", str(error), root)
         if is_post and not session.allows(fields.get("form_token", "")):
             text = "The form is not one of this page, or from an earlier run. Go back, load the page again."
-            return refused(403, "This form is not valid", text)
-        if is_post and request.path == "/sign-out":
+            return refused(403, "This form is not valid", text, root)
+        if is_post and path == "/sign-out":
             return self._end(session)
-        found = _route("POST" if is_post else "GET", request.raw_path)
+        found = _route("POST" if is_post else "GET", path)
         if found is None:
-            return refused(404, "There is no such page", "The address is wrong.")
+            return refused(404, "There is no such page", "The address is wrong.", root)
         handler, name = found
         try:
-            return await handler(Visit(self._sources, session, name, fields))
+            return await handler(Visit(self._sources, session, root, name, fields))
         except McpzipError as error:
-            return refused(503, "This can't be shown now", sanitize.lines(redact(str(error))))
+            return refused(503, "This can't be shown now", sanitize.lines(redact(str(error))), root)
 
     def _stream(self, response: HttpResponse) -> None:
         if self._changes.is_full:

@@ -24,18 +24,28 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """A request of a browser that is signed in. name: the part of the path that a page leaves open. fields:
-    of the query, or of the form of a POST; the last one of each name.
+    """A request of a browser that is signed in. root: the path that all pages are under. name: the part of
+    the path that a page leaves open. fields: of the query, or of the form of a POST; the last one of each
+    name.
     """
 
     sources: Sources
     session: BrowserSession
+    root: str
     name: str
     fields: Mapping[str, str]
 
     def page(self, template: str, *, status: int = 200, **values: object) -> Answer:
         """A page with the frame of all pages."""
-        return Answer(render(template, form_token=self.session.form_token, **values), status)
+        return Answer(render(template, root=self.root, form_token=self.session.form_token, **values), status)
+
+    def refuse(self, status: int, title: str, text: str) -> Answer:
+        """A page that says why there is no other."""
+        return refused(status, title, text, self.root)
+
+    def redirect(self, where: str) -> Answer:
+        """To another page, with GET. where: its path below ``root``."""
+        return redirect(self.root + where)
 
     def number(self, field: str, least: int = 1, most: int = 1_000_000) -> int:
         """The number in a field; ``least`` where there is none."""
@@ -68,6 +78,6 @@ def redirect(where: str) -> Answer:
     return Answer(b"", 303, ((b"location", where.encode("ascii")),))
 
 
-def refused(status: int, title: str, text: str) -> Answer:
-    """A page that says why there is no other."""
-    return Answer(render("problem.html", title=title, text=text), status)
+def refused(status: int, title: str, text: str, root: str = "") -> Answer:
+    """A page that says why there is no other. root: see `Visit`; "" where nobody is signed in."""
+    return Answer(render("problem.html", title=title, text=text, root=root), status)

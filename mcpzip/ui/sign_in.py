@@ -5,7 +5,9 @@ The rules:
 1. The token stands in the fragment of the URL, which a browser sends to nobody. Whoever posts it gets a
    session: a cookie that no script can read, and that no request from another site carries.
 2. A request that changes anything has to repeat the session's form token, which only the page itself knows.
-3. Secrets are compared in constant time, and none is ever logged.
+3. All pages are under a path that is random, and that only who is signed in learns. Browsers send a cookie of
+   127.0.0.1 to every port there, so to servers of other users too, but only under its path.
+4. Secrets are compared in constant time, and none is ever logged.
 """
 
 import hmac
@@ -15,7 +17,7 @@ import msgspec
 
 from mcpzip.ui.limits import SESSIONS
 
-_BYTES = 32
+_BYTES, _ROOT_BYTES = 32, 16
 
 
 class BrowserSession(msgspec.Struct, frozen=True):
@@ -30,10 +32,11 @@ class BrowserSession(msgspec.Struct, frozen=True):
 
 
 class SignIn:
-    """The sign-ins of one run. token: what opens the page."""
+    """The sign-ins of one run. token: what opens the page. root: the path under which the pages are."""
 
     def __init__(self) -> None:
         self.token = token_urlsafe(_BYTES)
+        self.root = f"/{token_urlsafe(_ROOT_BYTES)}"
         self._sessions: dict[str, BrowserSession] = {}
 
     def exchange(self, token: str) -> BrowserSession | None:
@@ -67,7 +70,7 @@ def cookie_name(port: int) -> str:
     return f"mcpzip-ui-{port}"
 
 
-def cookie(port: int, value: str) -> bytes:
+def cookie(port: int, value: str, root: str) -> bytes:
     """The header ``Set-Cookie`` for a session; "" ends it. It has no ``Secure``: loopback has no TLS."""
     ends = "" if value else "; Max-Age=0"
-    return f"{cookie_name(port)}={value}; Path=/; HttpOnly; SameSite=Strict{ends}".encode()
+    return f"{cookie_name(port)}={value}; Path={root}/; HttpOnly; SameSite=Strict{ends}".encode()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,16 +27,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def served(place: Path) -> Iterator[Served]:
     with page_of(place) as served:
-        yield served
+        yield served.sign_in()
 
 
 @pytest.fixture(scope="module")
 def paths(served: Served) -> tuple[str, ...]:
     """Every kind of page."""
-    import re
-
-    client = Served(served.url).sign_in()
-    tools = re.findall(r'href="(/tools/[^"]+)"', client.get("/servers/evil").text)
+    tools = re.findall(r'href="[^"]+?(/tools/[^"]+)"', served.get("/servers/evil").text)
     assert len(tools) == 2
     return ("/", "/servers", "/servers/evil", "/search?query=find+me&limit=1", *tools, "/nothing")
 
@@ -62,12 +60,13 @@ def opened(browser: Browser, served: Served, scheme: str = "light", width: int =
 
 def test_the_token_moves_from_the_address_into_a_cookie(browser: Browser, served: Served) -> None:
     with opened(browser, served) as page:
-        assert page.url == f"{served.origin}/"
+        assert page.url == f"{served.origin}{served.root}/"
         assert page.evaluate("document.cookie") == ""
         (cookie,) = page.context.cookies()
+        assert cookie["path"] == f"{served.root}/"
         assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
         assert served.token not in cookie["value"]
-        page.goto(f"{served.origin}/#token=wrong")
+        page.goto(f"{served.origin}{served.root}/#token=wrong")
         page.reload()
         assert page.get_by_role("heading", level=1).inner_text() == "Overview"
 
@@ -79,7 +78,7 @@ def test_pages_are_read_by_everybody(
 ) -> None:
     with opened(browser, served, scheme, width) as page:
         for path in paths:
-            page.goto(served.origin + path)
+            page.goto(served.origin + served.root + path)
             assert page.locator("h1").count() == 1, path
             assert page.locator("main").count() == 1, path
             assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0, path
@@ -99,7 +98,7 @@ def test_axe_finds_nothing(browser: Browser, served: Served, paths: tuple[str, .
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"axe-core is not installed: {NPM_CI}")
     with opened(browser, served, scheme, 360) as page:
         for path in paths:
-            page.goto(served.origin + path)
+            page.goto(served.origin + served.root + path)
             page.evaluate(AXE.read_text(encoding="utf-8"))
             found = page.evaluate("axe.run()")
             wrong = {one["id"]: [node["html"] for node in one["nodes"]] for one in found["violations"]}
@@ -132,7 +131,7 @@ def test_without_a_script_everything_is_read_and_done(browser: Browser, served: 
 
 def test_a_change_is_seen_without_a_reload(browser: Browser, served: Served, place: Path) -> None:
     with opened(browser, served) as page:
-        page.goto(f"{served.origin}/servers")
+        page.goto(f"{served.origin}{served.root}/servers")
         page.evaluate("window.same = true")
         config = json.loads(place.read_text())
         config["mcpServers"]["another"] = {"command": "nothing"}
@@ -150,7 +149,7 @@ def test_the_keyboard_reaches_everything(browser: Browser, served: Served) -> No
         assert skip.evaluate("one => getComputedStyle(one).outlineStyle") == "solid"
         page.keyboard.press("Enter")
         assert page.evaluate("document.activeElement.id") == "main"
-        page.goto(f"{served.origin}/servers")
+        page.goto(f"{served.origin}{served.root}/servers")
         page.get_by_label("Name").focus()
         page.keyboard.type("vil")
         page.keyboard.press("Enter")
@@ -168,19 +167,23 @@ def test_a_page_elsewhere_can_neither_frame_nor_read_it(browser: Browser, served
         "http://evil.example/", lambda route: route.fulfill(body="<h1>evil</h1>", content_type="text/html")
     )
     foreign.goto("http://evil.example/")
+    home = f"{served.origin}{served.root}/"
     read = "url => fetch(url, {credentials: 'include'}).then(one => one.text()).catch(error => `${error}`)"
-    assert "Failed to fetch" in foreign.evaluate(read, served.origin + "/")
-    foreign.evaluate(
-        "url => { document.body.innerHTML = `<iframe src='${url}'></iframe>` }", served.origin + "/"
-    )
-    foreign.wait_for_timeout(1)
-    frames = [frame for frame in foreign.frames if frame.url.startswith(served.origin)]
-    assert not any(frame.locator("h1").count() for frame in frames)
+    assert "Failed to fetch" in foreign.evaluate(read, home)
+    framed = """url => new Promise(done => {
+        const frame = document.body.appendChild(document.createElement("iframe"));
+        frame.onload = done;
+        frame.src = url;
+    })"""
+    foreign.evaluate(framed, home)
+    assert len(foreign.frames) == 2
+    assert not foreign.frames[1].url.startswith(served.origin)
+    assert foreign.frames[1].get_by_role("heading", level=1, name="Overview").count() == 0
     with foreign.expect_navigation(url=f"{served.origin}/**"):
         foreign.evaluate(
             "url => { document.body.innerHTML = `<form method=post action='${url}'></form>`;"
             " document.forms[0].submit() }",
-            f"{served.origin}/servers/evil/stop",
+            f"{served.origin}{served.root}/servers/evil/stop",
         )
     assert "another page" in foreign.content()
     context.close()
@@ -188,7 +191,7 @@ def test_a_page_elsewhere_can_neither_frame_nor_read_it(browser: Browser, served
 
 def test_the_markup_is_in_the_pages_as_text(browser: Browser, served: Served) -> None:
     with opened(browser, served) as page:
-        page.goto(f"{served.origin}/servers/evil")
+        page.goto(f"{served.origin}{served.root}/servers/evil")
         said = page.locator("main").inner_text()
         assert MARKUP[:20] in said
         assert "\\u202e" in said

@@ -39,13 +39,13 @@ class Answer(msgspec.Struct):
 
 
 class Page:
-    """The page of one run. url: with its token."""
+    """The page of one run. url: with its token. root: the path under which the pages are, once signed in."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.origin, _, self.token = url.partition("/#token=")
         self.host = self.origin.removeprefix("http://")
-        self.cookie = ""
+        self.cookie = self.root = ""
 
     def ask(
         self, method: str, path: str, body: str | None = None, headers: Mapping[str, str | None] = {}
@@ -58,7 +58,10 @@ class Page:
         sent |= headers
         connection = HTTPConnection("127.0.0.1", int(self.host.rpartition(":")[2]), timeout=PATIENCE)
         try:
-            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            ours = path.startswith(("/static/", "/sign-in", "http:"))
+            connection.putrequest(
+                method, path if ours else self.root + path, skip_host=True, skip_accept_encoding=True
+            )
             for name, value in sent.items():
                 if value is not None:
                     connection.putheader(name, value)
@@ -83,6 +86,8 @@ class Page:
         answer = self.post("/sign-in", {"token": self.token})
         assert answer.status == 303, answer
         self.cookie = answer.headers["set-cookie"].partition(";")[0]
+        self.root = answer.headers["location"].removesuffix("/")
+        assert f"; Path={self.root}/;" in answer.headers["set-cookie"]
         return self
 
     def submit(self, path: str, **fields: str) -> Answer:

@@ -8,7 +8,7 @@ from mcpzip.model.signature import parameters, summary
 from mcpzip.ui.facts import server_rows
 from mcpzip.ui.limits import STDERR_LINES
 from mcpzip.ui.listing import part_of
-from mcpzip.ui.page import Answer, Visit, redirect, refused
+from mcpzip.ui.page import Answer, Visit
 from mcpzip.ui.pages.servers import LONGEST_FILTER
 
 _DONE = {
@@ -31,7 +31,7 @@ async def show(visit: Visit) -> Answer:
         record = proxy.catalog.servers.get(visit.name)
         config = proxy.config.servers.get(visit.name)
         if row is None or config is None:
-            return refused(404, "There is no such server", f"{sources.config} has no {visit.name!r}.")
+            return visit.refuse(404, "There is no such server", f"{sources.config} has no {visit.name!r}.")
         entries = record.entries if record is not None else ()
         matching = [entry for entry in entries if _matches(entry, wanted)]
         part = part_of(matching, visit.number("page"))
@@ -72,12 +72,12 @@ async def _disconnect(visit: Visit, *, again: bool) -> Answer:
     if not isinstance(said, dict):
         done = "no-daemon"
     elif not said.get("known"):
-        return refused(404, "There is no such server", f"The daemon has no server {visit.name!r}.")
+        return visit.refuse(404, "There is no such server", f"The daemon has no server {visit.name!r}.")
     elif again:
         done = "restarted"
     else:
         done = "stopped" if said.get("closed") else "not-running"
-    return redirect(f"/servers/{quote(visit.name, safe='')}?done={done}")
+    return visit.redirect(f"/servers/{quote(visit.name, safe='')}?done={done}")
 
 
 def _matches(entry: Entry, wanted: str) -> bool:

@@ -10,7 +10,7 @@ from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.metatools import EXECUTE
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.ui.forms import WHOLE, arguments_of, fields_for
-from mcpzip.ui.page import Answer, Visit, refused
+from mcpzip.ui.page import Answer, Visit
 from mcpzip.ui.rendering import ShownText
 from mcpzip.ui.results import ShownResult, shown_result
 from mcpzip.wire import JsonRpcError, UpstreamRpcError, join_object, quote
@@ -108,4 +108,6 @@ def _pretty(value: object) -> ShownText:
 
 
 def _unknown(visit: Visit) -> Answer:
-    return refused(404, "There is no such tool", f"No server that is configured has a tool {visit.name!r}.")
+    return visit.refuse(
+        404, "There is no such tool", f"No server that is configured has a tool {visit.name!r}."
+    )

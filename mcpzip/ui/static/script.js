@@ -2,15 +2,13 @@
 "use strict";
 
 // The token moves from the fragment, which no server sees, into a cookie that no script sees.
-async function signIn(form, token) {
+function signIn(form, token) {
   history.replaceState(null, "", location.pathname + location.search);
-  const body = new URLSearchParams({ token });
-  const answer = await fetch("/sign-in", { method: "POST", body, redirect: "manual" });
-  if (answer.type === "opaqueredirect") location.reload();
-  else form.querySelector("input").focus();
+  form.elements.token.value = token;
+  form.requestSubmit();
 }
 
-// A page says by `data-live` that it changes by itself. It is asked for again, whole, when there is news.
+// A page says by `data-live` that it changes by itself, and where news are told. It is asked for again, whole, when there is news.
 class Live {
   constructor(main) {
     this.main = main;
@@ -26,7 +24,7 @@ class Live {
   look() {
     if (document.hidden) this.stop();
     else if (this.events === null) {
-      this.events = new EventSource("/events");
+      this.events = new EventSource(this.main.dataset.live);
       this.events.addEventListener("message", () => this.renew());
     }
   }

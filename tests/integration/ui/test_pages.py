@@ -223,11 +223,11 @@ def test_the_daemon_is_seen_and_its_servers_are_restarted(home: Home) -> None:
         assert "up connected 1" in words
         assert f"process {first}" in page.get("/servers/up").words
         answer = page.submit("/servers/up/stop")
-        assert answer.headers["location"] == "/servers/up?done=stopped"
+        assert answer.headers["location"] == f"{page.root}/servers/up?done=stopped"
         until(lambda: not alive(first))
         assert "It was stopped" in page.get("/servers/up?done=stopped").words
         answer = page.submit("/servers/up/restart")
-        assert answer.headers["location"] == "/servers/up?done=restarted"
+        assert answer.headers["location"] == f"{page.root}/servers/up?done=restarted"
         until(lambda: home.starts() == 2)
         assert page.submit("/servers/nobody/stop").status == 404
 
@@ -250,7 +250,7 @@ def test_a_change_is_told_to_an_open_page(home: Home) -> None:
         page.sign_in()
         stream = HTTPConnection("127.0.0.1", int(page.host.rpartition(":")[2]), timeout=30)
         try:
-            stream.request("GET", "/events", headers={"Host": page.host, "Cookie": page.cookie})
+            stream.request("GET", f"{page.root}/events", headers={"Host": page.host, "Cookie": page.cookie})
             response = stream.getresponse()
             assert response.headers["content-type"] == "text/event-stream"
             with home.serving():
@@ -267,7 +267,7 @@ def test_streams_of_changes_are_bounded(home: Home) -> None:
         for _ in range(STREAMS + 1):
             stream = HTTPConnection("127.0.0.1", int(page.host.rpartition(":")[2]), timeout=30)
             stack.callback(stream.close)
-            stream.request("GET", "/events", headers={"Host": page.host, "Cookie": page.cookie})
+            stream.request("GET", f"{page.root}/events", headers={"Host": page.host, "Cookie": page.cookie})
             statuses.append(stream.getresponse().status)
         assert statuses == [200] * STREAMS + [503]
         assert page.get("/").status == 200

@@ -91,6 +91,17 @@ def test_without_a_sign_in_nothing_is_shown(page: Page) -> None:
         assert page.post(path, {}, Cookie=None).status == 401
 
 
+def test_pages_are_under_a_path_that_only_who_is_signed_in_knows(page: Page) -> None:
+    """Browsers send cookies of 127.0.0.1 to every port there, so to a server of another user too."""
+    other = Page(page.url)
+    other.cookie = page.cookie
+    for path in ("/", "/servers", "/x/", f"{page.root}x/", page.root[:-1] + "/", f"/{page.root}/"):
+        assert other.get(path).status == 401
+        assert page.root not in other.get(path).text
+    assert other.get(f"{page.root}/").status == 200
+    assert len(page.root) > 20
+
+
 def test_a_wrong_token_is_refused(page: Page) -> None:
     for fields in ({}, {"token": ""}, {"token": page.token[:-1]}, {"other": page.token}):
         answer = page.post("/sign-in", fields)
@@ -164,7 +175,7 @@ def test_texts_of_a_server_are_only_text(page: Page) -> None:
     }
     for name in ("plain", MARKUP):
         found = page.get("/servers/evil")
-        links = re.findall(r'href="(/tools/[^"]+)"', found.text)
+        links = re.findall(r'href="[^"]+?(/tools/[^"]+)"', found.text)
         assert len(links) == 2, name
         paths.update(links)
     for path in paths:
@@ -197,7 +208,7 @@ def test_a_redirect_leads_nowhere_else(page: Page) -> None:
     answer = page.submit("/servers/evil%0d%0aX:%201/stop")
     assert answer.status in (303, 404)
     assert "X" not in answer.headers
-    assert page.submit("/servers/evil/stop").headers["location"].startswith("/servers/evil?")
+    assert page.submit("/servers/evil/stop").headers["location"].startswith(f"{page.root}/servers/evil?")
 
 
 def test_a_body_that_is_too_large_is_refused(page: Page) -> None:

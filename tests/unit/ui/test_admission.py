@@ -52,6 +52,12 @@ def test_a_foreign_origin_is_refused(method: str, origin: str) -> None:
     assert status(method, origin=origin) == 403
 
 
+def test_an_origin_is_the_host_itself() -> None:
+    """Another user may listen at the same port of ::1, which localhost may mean."""
+    assert status("POST", host="127.0.0.1:4711", origin="http://localhost:4711") == 403
+    assert status("POST", host="localhost:4711", origin="http://localhost:4711") is None
+
+
 def test_a_post_names_its_origin() -> None:
     assert status("POST") == 403
     assert status("POST", origin=OWN, sec_fetch_site="same-origin") is None

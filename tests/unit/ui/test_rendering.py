@@ -20,7 +20,7 @@ TEXTS = st.lists(st.one_of(hostile, MARKUP), max_size=6).map("".join)
 
 def paragraph(text: str) -> str:
     """The page about a problem with this text; its second paragraph as HTML."""
-    page = render("problem.html", title="", text=text).decode()
+    page = render("problem.html", title="", text=text, root="/r").decode()
     found = re.search(r"<p>(.*)</p>\n<p><a", page, re.DOTALL)
     assert found, page
     return found[1]
@@ -38,7 +38,7 @@ def test_a_text_has_no_markup_and_no_character_that_acts(text: str) -> None:
 
 @given(TEXTS)
 def test_a_title_can_not_end(text: str) -> None:
-    page = render("problem.html", title=text, text="").decode()
+    page = render("problem.html", title=text, text="", root="").decode()
     assert page.count("</title>") == 1
     assert page.count("<h1>") == 1
 

@@ -69,5 +69,5 @@ def test_a_browser_is_signed_out() -> None:
 
 
 def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites() -> None:
-    assert cookie(80, "x") == b"mcpzip-ui-80=x; Path=/; HttpOnly; SameSite=Strict"
-    assert cookie(80, "").endswith(b"; Max-Age=0")
+    assert cookie(80, "x", "/r") == b"mcpzip-ui-80=x; Path=/r/; HttpOnly; SameSite=Strict"
+    assert cookie(80, "", "/r").endswith(b"; Max-Age=0")
