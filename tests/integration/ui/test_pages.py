@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -10,10 +11,11 @@ from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from helpers.daemons import Home, daemon_home, said
-from helpers.driver import alive, run, until
+from helpers.driver import INITIALIZE, alive, run, until
 from helpers.ui_client import Page, page_of
 
 from mcpzip.ui.limits import STREAMS
@@ -258,6 +260,39 @@ def test_a_change_is_told_to_an_open_page(home: Home) -> None:
                 assert response.readline() == b'data: {"changed":true}\r\n'
         finally:
             stream.close()
+
+
+def test_the_name_of_a_client_is_only_text(home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "<b>folder<"
+    folder.mkdir()
+    with home.serving(begin=False, cwd=folder) as agent, page_of(home.config) as page:
+        agent.ask(
+            "initialize", {**INITIALIZE, "clientInfo": {"name": "<img src=x>\u202e\x1b[2J", "version": "<"}}
+        )
+        page.sign_in()
+        answer = page.get("/")
+        assert "<img src=x>" in answer.words
+        assert not set(answer.text) & set("\u202e\x1b")
+        assert "<img" not in answer.text
+        assert "<b>" not in answer.text
+
+
+def test_it_ends_at_once_whatever_is_under_way(home: Home) -> None:
+    with page_of(home.config) as page, ExitStack() as stack:
+        page.sign_in()
+        with home.serving() as agent:
+            said(agent)
+        until(lambda: page.get("/tools/up__wait").status == 200)
+        form = urlencode({"form_token": page.get("/").form_token, "json": '{"until": "/never"}'})
+        head = f"Host: {page.host}\r\nCookie: {page.cookie}\r\nOrigin: {page.origin}\r\n"
+        head += f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(form)}\r\n\r\n"
+        for start in (f"GET {page.root}/events", f"POST {page.root}/tools/up__wait"):
+            connection = socket.create_connection(("127.0.0.1", int(page.host.rpartition(":")[2])))
+            stack.enter_context(connection)
+            body = form if start.startswith("POST") else ""
+            size = head if body else head.replace(f"Content-Length: {len(form)}\r\n", "")
+            connection.sendall(f"{start} HTTP/1.1\r\n{size}{body}".encode())
+        until(lambda: home.calls("wait"))
 
 
 def test_streams_of_changes_are_bounded(home: Home) -> None:
