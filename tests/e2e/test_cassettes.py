@@ -172,3 +172,26 @@ async def test_over_http_the_sdks_client_gets_the_same_results(world: RealWorld,
             recorded = await session(url)
     with listening(str(cassette), "--transport", "http") as url:
         assert await session(url) == recorded
+
+
+def test_over_http_the_inspector_gets_the_same_results(world: RealWorld, tmp_path: Path) -> None:
+    if why := inspector.missing():
+        pytest.skip(why)
+    cassette, servers = tmp_path / "everything.toml", tmp_path / "servers.json"
+    arguments = json.dumps({"duration": 0.2, "steps": 2})
+    words = ("--tool-name", "trigger-long-running-operation", "--tool-args-json", arguments)
+
+    def session(url: str) -> list[inspector.Answer]:
+        servers.write_text(json.dumps({"mcpServers": {"it": {"type": "streamable-http", "url": url}}}))
+        asks = Inspector(servers, world.home)
+        lists = [asks.ask("it", "legacy", method) for method in ("tools/list", "resources/list")]
+        return [*lists, asks.ask("it", "legacy", "tools/call", *words)]
+
+    with world.npm_servers(tmp_path):
+        real = world.entries["everything-http"]["url"]
+        with listening("record", str(cassette), "--url", real) as url:
+            recorded = session(url)
+    assert [each.code for each in recorded] == [0, 0, 0]
+    assert recorded[0].result["tools"]
+    with listening(str(cassette), "--transport", "http") as url:
+        assert session(url) == recorded
