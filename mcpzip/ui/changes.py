@@ -59,6 +59,7 @@ class Changes:
             now = await self._digest()
             if now != before:
                 before = now
+                await self._sources.open_ahead()
                 for queue in list(self._queues):
                     queue.put_if_room(b'{"changed":true}')
 

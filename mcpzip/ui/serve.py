@@ -77,6 +77,7 @@ async def serve(
         lambda: Connection(application, connections, LIMITS), sock=listening, backlog=LIMITS.backlog
     )
     opening = asyncio.create_task(launcher.open(tell), name="browser")
+    ahead = asyncio.create_task(sources.open_ahead(), name="open-ahead")
     try:
         await done.wait()
     finally:
@@ -86,6 +87,7 @@ async def serve(
         connections.shutdown()
         await application.close()
         await connections.close(_LAST_RESPONSES)
+        await asyncio.wait({ahead})
         await sources.close()
 
 

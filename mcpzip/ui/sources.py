@@ -3,8 +3,8 @@
 The rules:
 
 1. Nothing is asked before a page needs it, and what blocks runs in a thread.
-2. The tools are those of a proxy in this process, opened from the files of the config when a page first needs
-   it and again when one of them changed. It starts a server only for a search or a call that needs it, as it
+2. The tools are those of a proxy in this process, opened from the files of the config at the start, and again
+   when one of them changed. It starts a server only for a search or a call that needs it, as it
    would for a client.
 """
 
@@ -12,13 +12,14 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import msgspec
 
 from mcpzip.catalog import snapshot
 from mcpzip.config import Config, load
 from mcpzip.config.paths import logs_folder, pins_path, snapshot_path, state_path, trust_path
+from mcpzip.model.errors import McpzipError
 from mcpzip.model.tokens import estimate
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.daemon import asking
@@ -119,6 +120,11 @@ class Sources:
         finally:
             opened.users -= 1
             self._close_unused(opened)
+
+    async def open_ahead(self) -> None:
+        """Opens the proxy, so that the next page that needs it has it. What is wrong is said there."""
+        with suppress(McpzipError):
+            await self._current()
 
     async def costs(self) -> Costs | None:
         """What the tools cost in a model's context, by an estimate; None while that is being counted, and
