@@ -21,7 +21,7 @@ LIMITS = Limits(
 """One person's browser: a form is small, and a tab has six connections at most."""
 FIELDS = 64
 """Fields of a form or of a query; a request with more is refused."""
-SESSIONS = 16
+BROWSER_SESSIONS = 16
 """Browsers that are signed in at a time; another one signs the oldest out."""
 STREAMS = 24
 """Streams of changes at a time, one for each tab that is looked at."""

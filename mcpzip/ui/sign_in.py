@@ -15,7 +15,7 @@ from secrets import token_urlsafe
 
 import msgspec
 
-from mcpzip.ui.limits import SESSIONS
+from mcpzip.ui.limits import BROWSER_SESSIONS
 
 _BYTES, _ROOT_BYTES = 32, 16
 
@@ -44,7 +44,7 @@ class SignIn:
         if not hmac.compare_digest(self.token.encode(), token.encode("utf-8", "replace")):
             return None
         session = BrowserSession(token_urlsafe(_BYTES), token_urlsafe(_BYTES))
-        if len(self._sessions) >= SESSIONS:
+        if len(self._sessions) >= BROWSER_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         self._sessions[session.secret] = session
         return session

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from mcpzip.model import limits
+from mcpzip.ui import limits as page_limits
 
 ROOT = Path(__file__).parents[3]
 TABLE = ROOT / "docs" / "security.md"
@@ -12,7 +13,8 @@ TABLE = ROOT / "docs" / "security.md"
 
 def rows() -> dict[str, str]:
     """The rows of the table in docs/security.md: name -> limit as it is written."""
-    found = re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \|", TABLE.read_text("utf-8"), re.MULTILINE)
+    proxy, _, _ = TABLE.read_text("utf-8").partition("### The page")
+    found = re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \|", proxy, re.MULTILINE)
     assert len(found) == len(dict(found)), "a row stands there twice"
     return dict(found)
 
@@ -37,6 +39,18 @@ def test_every_limit_is_in_the_table_and_nothing_else_is():
 def test_the_table_says_what_the_code_does() -> None:
     said = rows()
     assert [name for name, value in budget().items() if said[name] not in written(value)] == []
+
+
+def test_the_table_of_the_page_says_what_the_code_does() -> None:
+    _, _, page = TABLE.read_text("utf-8").partition("### The page")
+    rows = re.findall(r"^\| (`[A-Z_]+`(?:, `[A-Z_]+`)*) \| ([^|]+) \|", page, re.MULTILINE)
+    said = {
+        name: value
+        for names, values in rows
+        for name, value in zip(re.findall("[A-Z_]+", names), values.split(", "), strict=True)
+    }
+    numbers = {name: value for name, value in vars(page_limits).items() if isinstance(value, int)}
+    assert said == {name: f"{value:,}" for name, value in numbers.items() if name.isupper()}
 
 
 def test_every_limit_says_what_is_counted_and_what_happens():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpzip.ui.limits import SESSIONS
+from mcpzip.ui.limits import BROWSER_SESSIONS
 from mcpzip.ui.sign_in import SignIn, cookie, cookie_name
 
 
@@ -55,9 +55,9 @@ def test_a_cookie_of_another_port_is_none_of_ours() -> None:
 
 def test_the_oldest_browser_makes_room() -> None:
     sign_in = SignIn()
-    sessions = [sign_in.exchange(sign_in.token) for _ in range(SESSIONS + 1)]
+    sessions = [sign_in.exchange(sign_in.token) for _ in range(BROWSER_SESSIONS + 1)]
     known = [one is not None and sign_in.session_of(f"a={one.secret}", "a") is not None for one in sessions]
-    assert known == [False] + [True] * SESSIONS
+    assert known == [False] + [True] * BROWSER_SESSIONS
 
 
 def test_a_browser_is_signed_out() -> None:
