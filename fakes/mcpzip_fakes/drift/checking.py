@@ -54,6 +54,7 @@ _READS = {
     "logging/setLevel",
 }
 """The requests that do nothing but read, or set something for their own session."""
+_OPENING = ("initialize", "notifications/initialized")
 _LISTEN = "subscriptions/listen"
 _MODERN = (PROTOCOL_VERSION_KEY, CLIENT_INFO_KEY, CLIENT_CAPABILITIES_KEY)
 _LATE = 1.0
@@ -86,8 +87,26 @@ def check(cassette: Cassette, connect: Connect, settings: Settings, *, names: tu
             [each for each in own if not is_modern(each)],
             [each for each in own if is_modern(each)],
         ):
-            _Session(part, connect, settings, report, hints).check()
+            opening = [] if part and is_modern(part[0]) else _opening(exchanges, part)
+            _Session(part, connect, settings, report, hints, opening).check()
     return report
+
+
+def _opening(exchanges: Sequence[Heard], part: Sequence[Heard]) -> Sequence[Heard]:
+    """The handshake of another session for one of the legacy era that has none: what `--new` has added."""
+    if any(each.request is not None and each.request.method == "initialize" for each in part):
+        return []
+    for number in dict.fromkeys(each.exchange.session for each in exchanges):
+        found = [
+            each
+            for each in exchanges
+            if each.exchange.session == number
+            and each.request is not None
+            and each.request.method in _OPENING
+        ]
+        if found and found[0].reply is not None and found[0].reply.error is None:
+            return found[:2]
+    return []
 
 
 def _tools(exchanges: Iterable[Heard]) -> list[JsonObject]:
@@ -107,9 +126,11 @@ class _Session:
         settings: Settings,
         report: Report,
         hints: Mapping[str, bool],
+        opening: Sequence[Heard],
     ) -> None:
+        """opening: what is sent before, because the session has no handshake of its own."""
         self._exchanges, self._connect, self._settings, self._report = exchanges, connect, settings, report
-        self._hints = hints
+        self._hints, self._opening = hints, opening
         self._live_hints: dict[str, bool] | None = None
         self._live_tools: dict[str, JsonObject] = {}
         self._listings = listings(exchanges)
@@ -157,6 +178,8 @@ class _Session:
             return
         self._connection = Connection(self._connect, self)
         try:
+            for each in self._opening:
+                self._play(each)
             for place, each in enumerate(self._exchanges):
                 if not self._play(each):
                     self._skip(self._exchanges[place + 1 :], "the server did not get so far")
@@ -388,7 +411,7 @@ class _Session:
         for each in self._handshake:
             if each.request is not None and self._ask(each, each.request).message is None:
                 return False
-        for each in self._exchanges:
+        for each in (*self._opening, *self._exchanges):
             if each.request is not None and each.request.method == "notifications/initialized":
                 self._notify(each.request, each.exchange.request)
                 break

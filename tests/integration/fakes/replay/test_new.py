@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from helpers.cassettes import KEY
+from mcpzip_fakes.drift.server import check_command
+from mcpzip_fakes.drift.settings import Settings
 from mcpzip_fakes.launch import FakeServer, importable
 
 from mcpzip.cassettes import files
@@ -104,6 +106,8 @@ def test_the_first_run_records_everything_and_later_ones_what_is_new(fake_mcp: S
     assert third.ask(pay(5, 9))[0]["error"]["code"] == -32602
     assert third.end()[0] == 0
     assert len(real.record.events("start")) == len(real.record.events("exit")) == 2
+    report = check_command(cassette, real.command, Settings(call_all=True), env=real.env)
+    assert (report.drifts, report.not_sent) == ([], [])
 
 
 def test_a_modern_client(fake_mcp: Start, tmp_path: Path) -> None:

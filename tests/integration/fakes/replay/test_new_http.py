@@ -1,5 +1,6 @@
 """``--new`` over Streamable HTTP: what isn't in a cassette is answered by the real server, once."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -15,6 +16,8 @@ import pytest
 from helpers.cassettes import KEY
 from helpers.driver import comes_true
 from helpers.fake_stdio_client import Start
+from mcpzip_fakes.drift.server import check_url
+from mcpzip_fakes.drift.settings import Settings
 from mcpzip_fakes.launch import FakeServer, importable
 from mcpzip_fakes.scenario import Replay
 
@@ -137,6 +140,8 @@ async def test_the_first_run_records_everything_and_later_ones_what_is_new(
         assert await third.ask(call(3, "slow")) == told[2]
         assert await third.ask(pay("x", 8)) == [{**new, "id": "x"}]
         assert (await third.ask(pay(5, 9)))[0]["error"]["code"] == -32602
+    report = await asyncio.to_thread(check_url, str(cassette), real.url, Settings(call_all=True))
+    assert (report.drifts, report.not_sent) == ([], [])
 
 
 async def test_sessions_keep_apart_and_a_call_is_cancelled_where_it_runs(
