@@ -145,7 +145,7 @@ class PageApplication:
             return refused(404, "There is no such page", "The address is wrong.", root)
         handler, name = found
         try:
-            return await handler(Visit(self._sources, session, root, name, fields))
+            return await handler(Visit(self._sources, session, root, name, fields, is_post))
         except McpzipError as error:
             return refused(503, "This can't be shown now", sanitize.lines(redact(str(error))), root)
 

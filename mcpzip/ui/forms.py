@@ -1,17 +1,21 @@
 """A tool's input schema as a form, and a filled-in form as the tool's arguments (pure).
 
 The rule: nothing is invented. A field that was left empty is not sent, unless it is a text that the tool
-requires; what a form can't express is written as JSON.
+requires; what a form can't express is written as JSON. Names of fields and what can be chosen are written so
+that they come back as they were, though a page shows no character that hides or reorders.
 """
 
 from collections.abc import Mapping
 from typing import Literal
+from urllib.parse import quote as quote_part
 
 import msgspec
 
+from mcpzip.model import sanitize
 from mcpzip.model.entry import JsonObject
 from mcpzip.model.errors import InvalidArgumentsError
 from mcpzip.model.signature import parameters
+from mcpzip.ui.rendering import ShownText
 from mcpzip.wire import NotAnObject, is_json, join_object, quote, split_object
 
 PREFIX = "argument."
@@ -23,6 +27,8 @@ _MOST = 40
 _CHOICES = 100
 _ABOUT = 400
 """Characters of a description."""
+_SIZE = 50_000
+"""Characters of all names, descriptions and choices; the arguments are written as JSON where there are more."""
 
 Kind = Literal["text", "long", "number", "choice", "json"]
 _NUMBERS = ("integer", "number")
@@ -31,8 +37,8 @@ _LONG = 120
 
 
 class Field(msgspec.Struct, frozen=True):
-    """A parameter. kind: how it is filled in. choices: what may be chosen, as JSON texts. type: for people.
-    value: what was filled in.
+    """A parameter. kind: how it is filled in. choices: what may be chosen, as JSON texts without a
+    character that hides or reorders. type: for people. value: what was filled in, as it was: a person sends again what is in the form.
     """
 
     name: str
@@ -40,13 +46,18 @@ class Field(msgspec.Struct, frozen=True):
     required: bool
     about: str
     type: str
-    choices: tuple[str, ...] = ()
-    value: str = ""
+    choices: tuple[ShownText, ...] = ()
+    value: ShownText = ShownText()
 
     @property
-    def field(self) -> str:
+    def field(self) -> ShownText:
         """The name of the field in the form."""
-        return PREFIX + self.name
+        return _field_name(self.name)
+
+    @property
+    def size(self) -> int:
+        """Characters that a server can make long."""
+        return len(self.name) + len(self.about) + sum(map(len, self.choices))
 
 
 def fields_for(schema: JsonObject, given: Mapping[str, str]) -> list[Field]:
@@ -57,7 +68,14 @@ def fields_for(schema: JsonObject, given: Mapping[str, str]) -> list[Field]:
     needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
     if len(known) > _MOST:
         return []
-    return [_field(name, one, name in needed, given.get(PREFIX + name, "")) for name, one in known.items()]
+    fields: list[Field] = []
+    left = _SIZE
+    for name, one in known.items():
+        fields.append(_field(name, one, name in needed, given.get(_field_name(name), "")))
+        left -= fields[-1].size
+        if left < 0:
+            return []
+    return fields
 
 
 def arguments_of(fields: list[Field], given: Mapping[str, str]) -> bytes:
@@ -77,6 +95,11 @@ def arguments_of(fields: list[Field], given: Mapping[str, str]) -> bytes:
                 raise InvalidArgumentsError(f"{field.name}: {text!r} is not {field.type}, as JSON writes it.")
             found[field.name] = raw
     return join_object(found)
+
+
+def _field_name(name: str) -> ShownText:
+    """With escapes of URLs, because a browser keeps those and a page shows no control character as it is."""
+    return ShownText(PREFIX + quote_part(name, safe="", errors="replace"))
 
 
 def _object(text: str) -> bytes:
@@ -103,19 +126,20 @@ def _field(name: str, schema: object, required: bool, value: str) -> Field:
         about[:_ABOUT] if isinstance(about, str) else "",
         parameters({"type": "object", "properties": {"_": schema}}, _LONG).strip("[]").removeprefix("_:"),
         choices,
-        value,
+        ShownText(value),
     )
 
 
-def _kind(schema: object) -> tuple[Kind, tuple[str, ...]]:
+def _kind(schema: object) -> tuple[Kind, tuple[ShownText, ...]]:
     if not isinstance(schema, dict):
         return "json", ()
     listed = schema.get("enum")
     if isinstance(listed, list) and 0 < len(listed) <= _CHOICES:
-        return "choice", tuple(msgspec.json.encode(one).decode() for one in listed)
+        texts = (msgspec.json.encode(one).decode() for one in listed)
+        return "choice", tuple(ShownText(sanitize.json_text(text)) for text in texts)
     match schema.get("type"):
         case "boolean":
-            return "choice", ("true", "false")
+            return "choice", (ShownText("true"), ShownText("false"))
         case "string":
             most = schema.get("maxLength")
             short = schema.get("format") is not None or (isinstance(most, int) and most <= _LONG)

@@ -26,7 +26,7 @@ class Answer(msgspec.Struct, frozen=True):
 class Visit(msgspec.Struct, frozen=True):
     """A request of a browser that is signed in. root: the path that all pages are under. name: the part of
     the path that a page leaves open. fields: of the query, or of the form of a POST; the last one of each
-    name.
+    name. is_post: whether a form was sent.
     """
 
     sources: Sources
@@ -34,6 +34,7 @@ class Visit(msgspec.Struct, frozen=True):
     root: str
     name: str
     fields: Mapping[str, str]
+    is_post: bool = False
 
     def page(self, template: str, *, status: int = 200, **values: object) -> Answer:
         """A page with the frame of all pages."""

@@ -21,7 +21,9 @@ _LONGEST = 4_000
 
 
 class ShownText(str):
-    """A text that was sanitized where it was made. It is escaped as any other."""
+    """A text that was sanitized where it was made, or that has to come back from a form as it was. It is
+    escaped as any other.
+    """
 
     __slots__ = ()
 

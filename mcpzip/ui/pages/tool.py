@@ -42,7 +42,7 @@ async def call(visit: Visit) -> Answer:
         if entry is None:
             return _unknown(visit)
         try:
-            arguments = arguments_of(fields_for(entry.input_schema(), visit.fields), visit.fields)
+            arguments = arguments_of(fields_for(entry.input_schema(), {}), visit.fields)
         except InvalidArgumentsError as error:
             return _page(visit, proxy, entry, problem=str(error), status=400)
         try:
@@ -74,13 +74,14 @@ def _page(
     status: int = 200,
 ) -> Answer:
     definition = entry.definition()
-    fields = fields_for(entry.input_schema(), visit.fields)
+    given = visit.fields if visit.is_post else {}  # a link fills in nothing
+    fields = fields_for(entry.input_schema(), given)
     return visit.page(
         "tool.html",
         status=status,
         entry=entry,
         fields=fields,
-        json=visit.fields.get(WHOLE, ""),
+        json=ShownText(given.get(WHOLE, "")),
         hints=_hints(definition),
         schemas=[
             (title, _pretty(definition[key]))

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from html import unescape
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -105,6 +107,23 @@ def test_a_tool_is_called_by_its_form(page: Page) -> None:
     assert "<b>" not in answer.text
     whole = page.submit("/tools/voice__say", json='{"what": "x", "other": [1]}').words
     assert '{"what": "x", "other": [1]}' in whole
+
+
+def test_what_was_filled_in_is_sent_again_as_it_was(page: Page) -> None:
+    """A second press of *Call* must not send an escape or a shortened text instead."""
+    text = "x" * 5_000 + "\u202e\u200d\x01é"
+    answer = page.submit("/tools/voice__say", **{"argument.what": text})
+    found = re.search(r'<textarea[^>]* name="argument.what"[^>]*>\n(.*?)</textarea>', answer.text, re.DOTALL)
+    assert found
+    assert unescape(found[1]) == text
+    whole = json.dumps({"what": "y" * 5_000})
+    assert f'"{"y" * 5_000}"' in unescape(page.submit("/tools/voice__say", json=whole).text.split("json")[-1])
+
+
+def test_a_link_fills_in_nothing(page: Page) -> None:
+    answer = page.get("/tools/voice__say?argument.what=of-a-link&json=of-a-link")
+    assert answer.status == 200
+    assert "of-a-link" not in answer.text
 
 
 def test_a_call_that_fails_says_so(page: Page) -> None:
@@ -351,3 +370,54 @@ def test_a_call_follows_the_policy(tmp_path: Path) -> None:
         answer = page.submit("/tools/voice__fail")
         assert "it <i>failed</i>" not in answer.words
         assert "denies" in answer.words or "policy" in answer.words
+
+
+def test_a_call_about_which_the_policy_asks_is_refused(tmp_path: Path) -> None:
+    """Nobody can be asked on the page, and no button of it says yes."""
+    called = tmp_path / "called"
+    program = _SERVER.replace(
+        'm["params"]["name"] == "fail":',
+        f'm["params"]["name"] == "fail":\n        open({str(called)!r}, "w")',
+    )
+    (tmp_path / "server.py").write_text(program)
+    config = tmp_path / "config.json"
+    entry = {"command": sys.executable, "args": [str(tmp_path / "server.py")]}
+    policy = {"tools": {"voice__fail": "ask", "voice__say": "deny"}}
+    config.write_text(json.dumps({"mcpServers": {"voice": entry}, "policy": policy}))
+    run("servers", "--config", str(config))
+    with page_of(config) as page:
+        page.sign_in()
+        for fields in (
+            {},
+            {"json": "{}"},
+            {"confirm": "yes", "approved": "true", "json": '{"approved": true}'},
+        ):
+            answer = page.submit("/tools/voice__fail", **fields)
+            assert "Nothing ran" in answer.words
+            assert "mcpzip allow --call" in answer.words
+            assert "it <i>failed</i>" not in answer.words
+        assert re.findall(r"<button[^>]*>([^<]*)", answer.text) == ["Sign out", "Call"]
+        denied = page.submit("/tools/voice__say", json='{"what": "x"}').words
+        assert "policy.tools" in denied
+        assert "Result" not in denied
+    assert not called.exists()
+
+
+def test_a_tool_that_changed_for_the_worse_is_not_called(tmp_path: Path) -> None:
+    program = tmp_path / "server.py"
+    program.write_text(_SERVER)
+    config = tmp_path / "config.json"
+    entry = {"command": sys.executable, "args": [str(program)]}
+    config.write_text(json.dumps({"mcpServers": {"voice": entry}}))
+    run("servers", "--config", str(config))
+    with page_of(config) as page:
+        page.sign_in()
+        assert '{"what": "x"}' in page.submit("/tools/voice__say", json='{"what": "x"}').words
+        program.write_text(_SERVER.replace("Say something aloud", "Say it \\u202e\\u200b <i>now</i>"))
+        run("servers", "--config", str(config))
+        assert "1 tool held back" in page.get("/servers/voice").words
+        assert "now" not in page.get("/tools/voice__say").words
+        assert (
+            '{"what": "x"}'
+            not in page.submit("/tools/voice__say", json='{"what": "x"}').words.split("Call it")[0]
+        )

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 from helpers.hostile_texts import writable
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpzip.model.errors import InvalidArgumentsError
 from mcpzip.ui.forms import PREFIX, WHOLE, arguments_of, fields_for
+from mcpzip.ui.rendering import shown
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -99,3 +100,20 @@ def test_a_strange_schema_has_a_form(properties: Any) -> None:
 
 def test_too_many_parameters_are_written_as_json() -> None:
     assert fields_for({"properties": {str(number): {} for number in range(41)}}, {}) == []
+
+
+@given(st.text(), st.text())
+@example("n\x00\n\u202e", "\xa0\u200b\U000e0041")
+@example("n" * 5_000, "c" * 5_000)
+def test_names_and_choices_come_back_as_they_were(name: str, choice: str) -> None:
+    """Though a page shows no character that hides, reorders or controls."""
+    (field,) = fields_for({"properties": {name: {"enum": [choice]}}}, {})
+    filled = {str(shown(field.field)): str(shown(field.choices[0]))}
+    assert not set("".join((*filled, *filled.values()))) & set("\x00\x1b\u202e\u200b\U000e0041")
+    assert json.loads(arguments_of([field], filled)) == {name: choice}
+    assert fields_for({"properties": {name: {"type": "string"}}}, {field.field: choice})[0].value == choice
+
+
+def test_a_schema_with_much_text_is_written_as_json() -> None:
+    choices = {"enum": [f"{number}" * 200 for number in range(100)]}
+    assert fields_for({"properties": {str(number): choices for number in range(20)}}, {}) == []
