@@ -76,3 +76,19 @@ def test_what_is_shown_of_a_result_is_bounded(text: str) -> None:
 @pytest.mark.parametrize("raw", [b"[]", b'{"content":3}', b"[" * 100_000, b"\xff"])
 def test_a_malformed_result_is_shown_as_it_is(raw: bytes) -> None:
     assert [part.label for part in shown_result(raw).parts] == ["JSON"]
+
+
+def test_whatever_of_a_result_a_model_may_read_is_shown() -> None:
+    inner = {"uri": "file:///notes", "text": "read \u202e me", "mimeType": "text/plain"}
+    link = {"type": "resource_link", "uri": "javascript:x", "name": "a", "description": "b"}
+    blob = {"type": "resource", "resource": {"uri": "u", "blob": "AAAA"}}
+    shown = shown_result(
+        result({"type": "resource", "resource": inner}, link, blob, structuredContent={"k": "v \u202e"})
+    )
+    assert [(part.label, part.text) for part in shown.parts] == [
+        ("resource, text/plain", "file:///notes\nread \\u202e me"),
+        ("resource_link", "javascript:x\na\nb"),
+        ("resource, 4 base64 characters, not shown", "u"),
+        ("structured content, which some clients give the model", '{"k": "v \\u202e"}'),
+    ]
+    assert shown_result(result({"type": "text", "text": "x"}, structuredContent=None)).parts[1:] == []
