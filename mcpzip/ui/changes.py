@@ -9,7 +9,6 @@ import hashlib
 
 import msgspec
 
-from mcpzip.model.errors import McpzipError
 from mcpzip.server.http.response import HttpResponse
 from mcpzip.server.http.send_queue import QueueBudget, SendQueue
 from mcpzip.ui.limits import LIMITS, STREAMS
@@ -69,8 +68,8 @@ class Changes:
         """
         try:
             found: object = await self._sources.processes(memory=False)
-        except McpzipError as error:
-            found = str(error)
+        except Exception as error:  # the page that asks the same says it; here it only is a change
+            found = f"{type(error).__name__}: {error}"
         said = msgspec.json.encode((found, self._sources.stamp()))
         return hashlib.blake2b(said, digest_size=16).digest()
 
