@@ -1,7 +1,10 @@
 """Tells open pages that something changed: a stream of server-sent events for each tab that is looked at.
 
-The rule: nothing is asked while nobody looks. What is sent says only that there is news; the page asks for
-it.
+The rules:
+
+1. Nothing is asked while nobody looks. What is sent says only that there is news; the page asks for it.
+2. Each stream begins with news, once it is known what a change is compared with: what changed between the
+   answer that a tab shows and its stream would be seen by nobody.
 """
 
 import asyncio
@@ -16,6 +19,7 @@ from mcpzip.ui.sources import Sources
 
 INTERVAL = 2.0
 """Seconds between two looks while a page is open; run files are written as often."""
+_NEWS = b'{"changed":true}'
 
 
 class Changes:
@@ -26,6 +30,7 @@ class Changes:
         self._budget = QueueBudget(LIMITS.untold, LIMITS.untold_small, LIMITS.untold_by_all)
         self._queues: set[SendQueue] = set()
         self._task: asyncio.Task[None] | None = None
+        self._looked = False  # whether the task knows what a change is compared with
 
     @property
     def is_full(self) -> bool:
@@ -49,18 +54,21 @@ class Changes:
         response.stream()
         response.deliver(queue)
         if self._task is None:
+            self._looked = False
             self._task = asyncio.create_task(self._look(), name="changes")
+        elif self._looked:
+            queue.put_if_room(_NEWS)
 
     async def _look(self) -> None:
-        before = await self._digest()
+        before = b""
         while True:
-            await asyncio.sleep(self._interval)
             now = await self._digest()
             if now != before:
-                before = now
+                before, self._looked = now, True
                 await self._sources.open_ahead()
                 for queue in list(self._queues):
-                    queue.put_if_room(b'{"changed":true}')
+                    queue.put_if_room(_NEWS)
+            await asyncio.sleep(self._interval)
 
     async def _digest(self) -> bytes:
         """Of all that a page shows and that changes by itself. Memory changes all the time, so it isn't in

@@ -28,7 +28,7 @@ _CHOICES = 100
 _ABOUT = 400
 """Characters of a description."""
 _SIZE = 50_000
-"""Characters of all names, descriptions and choices; the arguments are written as JSON where there are more."""
+"""Characters of all names, descriptions and choices; the arguments are JSON where there are more."""
 
 Kind = Literal["text", "long", "number", "choice", "json"]
 _NUMBERS = ("integer", "number")
@@ -38,7 +38,8 @@ _LONG = 120
 
 class Field(msgspec.Struct, frozen=True):
     """A parameter. kind: how it is filled in. choices: what may be chosen, as JSON texts without a
-    character that hides or reorders. type: for people. value: what was filled in, as it was: a person sends again what is in the form.
+    character that hides or reorders. type: for people. value: what was filled in, as it was, because a person
+    sends it again.
     """
 
     name: str

@@ -16,6 +16,8 @@ from helpers.ui_client import page_of
 from helpers.ui_places import MARKUP, hostile_place
 
 AXE = NODE_MODULES / "axe-core" / "axe.min.js"
+PATIENCE = 20_000
+"""Milliseconds."""
 SCHEMES, WIDTHS = ("light", "dark"), (360, 1600)
 
 
@@ -139,6 +141,35 @@ def test_a_change_is_seen_without_a_reload(browser: Browser, served: Served, pla
             place.write_text(json.dumps(config))
         page.get_by_role("link", name="another").wait_for()
         assert page.evaluate("window.same")
+
+
+def test_a_change_that_nobody_saw_is_seen_when_the_tab_is(
+    browser: Browser, served: Served, place: Path
+) -> None:
+    look = """hidden => {
+        Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    told_again = """path => new Promise(first => { window.told = new Promise(second => {
+        const events = new EventSource(path);
+        let times = 0;
+        events.onmessage = () => ++times === 1 ? first() : (events.close(), second());
+    }) })"""
+    with opened(browser, served) as page:
+        page.goto(f"{served.origin}{served.root}/servers")
+        page.evaluate(look, True)
+        config = json.loads(place.read_text())
+        config["mcpServers"]["meanwhile"] = {"command": "nothing"}
+        place.write_text(json.dumps(config))
+        page.evaluate(look, False)
+        page.get_by_role("link", name="meanwhile").wait_for(timeout=PATIENCE)
+        page.get_by_label("Name").focus()
+        config["mcpServers"]["while-typing"] = {"command": "nothing"}
+        page.evaluate(told_again, f"{served.root}/events")
+        place.write_text(json.dumps(config))
+        page.evaluate("window.told")
+        page.get_by_label("Name").blur()
+        page.get_by_role("link", name="while-typing").wait_for(timeout=PATIENCE)
 
 
 def test_the_keyboard_reaches_everything(browser: Browser, served: Served) -> None:

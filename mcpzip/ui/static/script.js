@@ -14,9 +14,11 @@ class Live {
     this.main = main;
     this.events = null;
     this.asking = false;
+    this.missed = false; // whether there was news that this page doesn't show yet
     document.addEventListener("visibilitychange", () => this.look());
     addEventListener("pagehide", () => this.stop());
     addEventListener("pageshow", () => this.look());
+    main.addEventListener("focusout", () => this.missed && this.renew());
     this.look();
   }
 
@@ -40,12 +42,15 @@ class Live {
   }
 
   async renew() {
+    this.missed = true;
     if (this.asking || this.busy) return;
     this.asking = true;
+    this.missed = false;
     try {
       const answer = await fetch(location.href, { redirect: "error" });
       if (!answer.ok) return;
       const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+      this.missed ||= this.busy;
       if (next === null || this.busy || next.innerHTML === this.main.innerHTML) return;
       const place = document.activeElement;
       const link = this.main.contains(place) ? place.getAttribute("href") : null;
@@ -55,6 +60,7 @@ class Live {
       // `mcpzip ui` has ended; the page stays as it is
     } finally {
       this.asking = false;
+      if (this.missed && !this.busy) this.renew();
     }
   }
 }

@@ -274,9 +274,10 @@ def test_a_change_is_told_to_an_open_page(home: Home) -> None:
             stream.request("GET", f"{page.root}/events", headers={"Host": page.host, "Cookie": page.cookie})
             response = stream.getresponse()
             assert response.headers["content-type"] == "text/event-stream"
+            news = [b"event: message\r\n", b'data: {"changed":true}\r\n', b"\r\n"]
+            assert [response.readline() for _ in news] == news  # since the page was asked for
             with home.serving():
-                assert response.readline() == b"event: message\r\n"
-                assert response.readline() == b'data: {"changed":true}\r\n'
+                assert [response.readline() for _ in news] == news
         finally:
             stream.close()
 
