@@ -19,7 +19,6 @@ import msgspec
 from mcpzip.catalog import snapshot
 from mcpzip.config import Config, load
 from mcpzip.config.paths import logs_folder, pins_path, snapshot_path, state_path, trust_path
-from mcpzip.model.errors import McpzipError
 from mcpzip.model.tokens import estimate
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.daemon import asking
@@ -123,7 +122,7 @@ class Sources:
 
     async def open_ahead(self) -> None:
         """Opens the proxy, so that the next page that needs it has it. What is wrong is said there."""
-        with suppress(McpzipError):
+        with suppress(Exception):
             await self._current()
 
     async def costs(self) -> Costs | None:

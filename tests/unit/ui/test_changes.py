@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import NoReturn
 
 from mcpzip.server.http.response import HttpResponse
 from mcpzip.ui.changes import Changes
@@ -21,6 +22,9 @@ class _Faulty(Sources):
             self._first = False
             return Processes(None, (), ())
         raise ValueError("a report of another version")
+
+    async def _current(self) -> NoReturn:
+        raise ValueError("a defect")
 
 
 class _Channel:
