@@ -33,3 +33,11 @@ LOG_LINES_KEPT = 200
 """Lines of the log that are kept in memory of each server."""
 LOG_SERVERS = 500
 """Servers of which lines of the log are kept."""
+CHECKS_TIME = 30.0
+"""Seconds that the checks of *Doctor* may take; with many thousand tools they take about one."""
+SERVER_CHECKS_TIME = 300.0
+"""Seconds that they may take when they start every server."""
+FINDINGS = 30
+"""Findings of a group of checks that are shown."""
+FINDING_LINES = 20
+"""Lines of evidence of one finding that are shown."""

@@ -29,6 +29,7 @@ from mcpzip.system.log_files import LogEntry, LogReader
 from mcpzip.system.process_memory import Memory, memory_of
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.system.threads import in_thread
+from mcpzip.ui.examinations import Examinations
 from mcpzip.ui.limits import LOG_LINES_KEPT, LOG_SERVERS
 
 _Stamp = tuple[tuple[int, ...], ...]
@@ -67,6 +68,7 @@ class Sources:
     def __init__(self, config: str, project: str, warn: Callable[[str], None]) -> None:
         """project: the project's file, "" for none. warn: is told what is wrong with the files."""
         self.config, self._project, self._warn = config, project, warn
+        self.examinations = Examinations(config, project)
         state = state_path(config, project)
         files = (config, project, trust_path(config), pins_path(config), snapshot_path(state))
         self._files = [path for path in files if path]

@@ -37,7 +37,7 @@ def paths(served: Served) -> tuple[str, ...]:
     """Every kind of page."""
     tools = re.findall(r'href="[^"]+?(/tools/[^"]+)"', served.get("/servers/evil").text)
     assert len(tools) == 2
-    return ("/", "/servers", "/servers/evil", "/search?query=find+me&limit=1", *tools, "/nothing")
+    return ("/", "/servers", "/servers/evil", "/search?query=find+me&limit=1", *tools, "/doctor", "/nothing")
 
 
 @contextmanager

@@ -1,13 +1,14 @@
 """The pages: one module and one template each.
 
 `ROUTES` is the table of what there is. A page that is added has a row here, a module beside this one with its
-`Handler`, and a template in ``templates``; if people look for it, a row in `NAVIGATION` too.
+`Handler`, and a template in ``templates``; if people look for it, an entry in the navigation of
+``frame.html`` too.
 """
 
 from collections.abc import Mapping
 
 from mcpzip.ui.page import Handler
-from mcpzip.ui.pages import overview, search, server, servers, tool
+from mcpzip.ui.pages import doctor, overview, search, server, servers, tool
 
 ROUTES: Mapping[tuple[str, str], Handler] = {
     ("GET", "/"): overview.show,
@@ -18,5 +19,7 @@ ROUTES: Mapping[tuple[str, str], Handler] = {
     ("GET", "/search"): search.show,
     ("GET", "/tools/*"): tool.show,
     ("POST", "/tools/*"): tool.call,
+    ("GET", "/doctor"): doctor.show,
+    ("POST", "/doctor/servers"): doctor.ask_servers,
 }
 """By method and path, in which ``*`` is one part that a handler gets as ``name``."""

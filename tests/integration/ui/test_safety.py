@@ -8,65 +8,15 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from helpers.acting_markup import acting
 from helpers.driver import PATIENCE, command, ended, environment, run, until
 from helpers.ui_client import Page, page_of
 from helpers.ui_places import MARKUP, hostile_place
 
 EVIL = "http://evil.example"
-
-
-class _Markup(HTMLParser):
-    """Collects what of a page a browser would run or load, but for our own files."""
-
-    OURS = ("/static/style.css", "/static/script.js", "/static/icon.svg")
-    LOADING = (
-        "src",
-        "href",
-        "action",
-        "formaction",
-        "data",
-        "poster",
-        "srcset",
-        "background",
-        "content",
-        "ping",
-    )
-    HARMLESS = ("a", "form", "meta")  # links and forms to ourselves; the viewport
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self._in_script = False
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self._in_script = tag in ("script", "style")
-        if tag in ("img", "iframe", "object", "embed", "base", "style", "video", "audio", "b", "i"):
-            self.found.append(tag)
-        for name, value in attributes:
-            if name.startswith("on") or name == "style" or "javascript:" in (value or "").lower():
-                self.found.append(f"{tag} {name}")
-            elif name in self.LOADING and value not in self.OURS:
-                own = (value or "").startswith("/") and not (value or "").startswith("//")
-                if tag not in self.HARMLESS or (tag != "meta" and not own and value != "#main"):
-                    self.found.append(f"{tag} {name}={value}")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._in_script = False
-
-    def handle_data(self, data: str) -> None:
-        if self._in_script and data.strip():
-            self.found.append(data)
-
-
-def acting(text: str) -> list[str]:
-    """What of a page a browser would run or load, but for our own files."""
-    return _Markup(text).found
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +122,7 @@ def test_texts_of_a_server_are_only_text(page: Page) -> None:
         "/servers/evil",
         "/search?query=find+me",
         "/search?query=%3Cscript%3E&server=%3Cb%3E",
+        "/doctor",
     }
     for name in ("plain", MARKUP):
         found = page.get("/servers/evil")
