@@ -1,6 +1,7 @@
 """What a person does about held items: sees them, approves or rejects them, and repairs the file of pins.
 
-Nothing here is reachable for a client of mcpzip: only the command line imports this module.
+Nothing here is reachable for a client of mcpzip: only the commands, and the page of `mcpzip ui`, import
+this module.
 """
 
 import os

@@ -33,11 +33,19 @@ LOG_LINES_KEPT = 200
 """Lines of the log that are kept in memory of each server."""
 LOG_SERVERS = 500
 """Servers of which lines of the log are kept."""
-CHECKS_TIME = 30.0
+CHECKS_TIME = 30
 """Seconds that the checks of *Doctor* may take; with many thousand tools they take about one."""
-SERVER_CHECKS_TIME = 300.0
+SERVER_CHECKS_TIME = 300
 """Seconds that they may take when they start every server."""
 FINDINGS = 30
 """Findings of a group of checks that are shown."""
 FINDING_LINES = 20
 """Lines of evidence of one finding that are shown."""
+REVIEW_SIZE = 1_000_000
+"""Bytes of a held definition that is shown, or of the approved one that it is compared with."""
+REVIEW_FIELDS = 200
+"""Fields of a held definition that are shown."""
+REVIEW_CHARACTERS = 30_000
+"""Characters of its values that are shown, all together. What isn't shown whole can't be approved there."""
+DECISIONS = 20
+"""Refused calls, allowances and projects on the page *Review*."""

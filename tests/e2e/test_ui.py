@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from helpers.chromium import Browser, Page
 from helpers.contrast import CONTRAST
+from helpers.driver import run
 from helpers.real_servers import NODE_MODULES, NPM_CI
 from helpers.ui_client import Page as Served
 from helpers.ui_client import page_of
-from helpers.ui_places import MARKUP, hostile_place
+from helpers.ui_places import MARKUP, hold_back, hostile_place
 
 AXE = NODE_MODULES / "axe-core" / "axe.min.js"
 PATIENCE = 20_000
@@ -23,7 +24,9 @@ SCHEMES, WIDTHS = ("light", "dark"), (360, 1600)
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return hostile_place(tmp_path_factory.mktemp("ui"))
+    place = hostile_place(tmp_path_factory.mktemp("ui"))
+    hold_back(place, run)
+    return place
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +39,19 @@ def served(place: Path) -> Iterator[Served]:
 def paths(served: Served) -> tuple[str, ...]:
     """Every kind of page."""
     tools = re.findall(r'href="[^"]+?(/tools/[^"]+)"', served.get("/servers/evil").text)
-    assert len(tools) == 2
-    return ("/", "/servers", "/servers/evil", "/search?query=find+me&limit=1", *tools, "/doctor", "/nothing")
+    held = re.findall(r'href="[^"]+?(/review/[^"]+)"', served.get("/review").text)
+    assert (len(tools), len(held)) == (2, 3)
+    return (
+        "/",
+        "/servers",
+        "/servers/evil",
+        "/search?query=find+me&limit=1",
+        *tools,
+        "/review",
+        held[1],  # with an approved definition
+        "/doctor",
+        "/nothing",
+    )
 
 
 @contextmanager

@@ -5,8 +5,10 @@ with page_of(config) as page:
     assert "Overview" in page.get("/").text
 """
 
+import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from html import unescape
@@ -96,12 +98,39 @@ class Page:
         return self.post(path, {"form_token": token, **fields})
 
 
+_AT_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Makes its stdin the terminal of its session, and becomes another program."""
+
+
 @contextmanager
-def page_of(config: Path, *words: str, **variables: str) -> Iterator[Page]:
-    """`mcpzip ui --no-open`; it is ended by a signal, and has to end well."""
+def terminal_page_of(config: Path) -> Iterator[Page]:
+    """The same, started by a person at a terminal."""
+    keyboard, terminal = os.openpty()
+    try:
+        with page_of(config, terminal=terminal) as page:
+            yield page
+    finally:
+        os.close(terminal)
+        os.close(keyboard)
+
+
+@contextmanager
+def page_of(
+    config: Path, *words: str, terminal: int = subprocess.DEVNULL, **variables: str
+) -> Iterator[Page]:
+    """`mcpzip ui --no-open`; it is ended by a signal, and has to end well. terminal: its stdin."""
+    at_terminal = terminal != subprocess.DEVNULL
     process = subprocess.Popen(
-        command("ui", "--no-open", "--config", str(config), *words),
-        stdin=subprocess.DEVNULL,
+        [
+            *((sys.executable, "-c", _AT_TERMINAL) if at_terminal else ()),
+            *command("ui", "--no-open", "--config", str(config), *words),
+        ],
+        stdin=terminal,
+        start_new_session=at_terminal,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(**variables),

@@ -8,7 +8,7 @@
 from collections.abc import Mapping
 
 from mcpzip.ui.page import Handler
-from mcpzip.ui.pages import doctor, overview, search, server, servers, tool
+from mcpzip.ui.pages import doctor, overview, review, search, server, servers, tool
 
 ROUTES: Mapping[tuple[str, str], Handler] = {
     ("GET", "/"): overview.show,
@@ -19,6 +19,10 @@ ROUTES: Mapping[tuple[str, str], Handler] = {
     ("GET", "/search"): search.show,
     ("GET", "/tools/*"): tool.show,
     ("POST", "/tools/*"): tool.call,
+    ("GET", "/review"): review.show,
+    ("GET", "/review/*"): review.show_item,
+    ("POST", "/review/*/approve"): review.approve,
+    ("POST", "/review/*/reject"): review.reject,
     ("GET", "/doctor"): doctor.show,
     ("POST", "/doctor/servers"): doctor.ask_servers,
 }
