@@ -17,6 +17,8 @@ _HIDDEN = re.compile(
 )
 _AMBIGUOUS = re.compile(r"(-?[0-9]|true$|false$|null$|NaN$|-?Infinity$|\[\]$|\{\}$|\"|\s*$)")
 """A string that could be taken for another value."""
+_NUMBER, _ESCAPED_NUMBER = "<U+", "<U+003C>U+"
+"""How the number of a character begins, and what is shown for a text with that beginning."""
 _SEEN = ("L", "M", "N", "P", "S")
 """The first letters of the categories of characters that people see."""
 FIELDS = 10_000
@@ -49,6 +51,13 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(map(_shown, text))
+
+
+def _distinct(text: str) -> str:
+    """`visible`, so that different texts stay different: a ``<`` that looks as if it began a number is shown
+    as a number itself.
+    """
+    return visible(text.replace(_NUMBER, _ESCAPED_NUMBER))
 
 
 def _shown(character: str) -> str:
@@ -90,7 +99,7 @@ def _walk(value: object, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _joined(path: str, key: str) -> str:
-    shown = visible(key).replace("\n", "<U+000A>")
+    shown = _distinct(key).replace("\n", "<U+000A>")
     if not re.fullmatch(r"[A-Za-z0-9_$-]+", shown):
         shown = json.dumps(shown, ensure_ascii=False)
     return f"{path}.{shown}" if path else shown
@@ -103,6 +112,6 @@ def _text(value: object) -> str:
         case Number():
             return value
         case str():
-            return visible(json.dumps(value, ensure_ascii=False) if _AMBIGUOUS.match(value) else value)
+            return _distinct(json.dumps(value, ensure_ascii=False) if _AMBIGUOUS.match(value) else value)
         case _:
             return json.dumps(value)

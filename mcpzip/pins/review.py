@@ -170,7 +170,10 @@ class Review:
         with self._store.changing() as pins:
             for server, wanted in by_server.items():
                 key = self._key(server)
-                known = pins.servers[key]
+                known = pins.servers.get(key)
+                if known is None:  # it was removed meanwhile
+                    late += wanted
+                    continue
                 keys: list[str] = []
                 for item in wanted:
                     hold = known.held.get(item.key)

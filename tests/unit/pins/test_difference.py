@@ -10,6 +10,8 @@ from mcpzip.wire.canonical_json import canonical
 
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 scalars = st.none() | st.booleans() | numbers | st.text()
+lookalikes = st.lists(st.sampled_from(["<", "U+", "<U+", "200B", ">", "\u200b", "003C"])).map("".join)
+scalars = scalars | lookalikes
 values = st.recursive(scalars, lambda of: st.lists(of) | st.dictionaries(st.text(), of), max_leaves=10)
 
 
@@ -49,6 +51,13 @@ def test_characters_that_nobody_sees_are_numbers() -> None:
     assert visible(text) == "a<U+200B>b<U+202E>c<U+E0041>d<U+FE0F>e<U+001B>[0m<U+00A0>f<U+D800>"
     assert visible("Grüße, 文字 and\nlines") == "Grüße, 文字 and\nlines"
     assert visible("a\tb") == "a<U+0009>b"
+
+
+def test_a_number_that_was_written_is_none_that_is_shown() -> None:
+    """A server can change what people take for an invisible character into one, and back."""
+    old, new = json.dumps({"a": "x<U+200B>"}).encode(), json.dumps({"a": "x\u200b"}).encode()
+    assert differences(old, new) == [Difference("a", "x<U+003C>U+200B>", "x<U+200B>")]
+    assert len(differences(b'{"<U+200B>":1}', b'{"\\u200b":1}')) == 2
 
 
 @given(st.text())
