@@ -5,6 +5,7 @@ said, and nothing that was offered is lost.
 import errno
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from mcpzip.model.surface import Item, Kind
 from mcpzip.pins import store as pin_store
 from mcpzip.pins.decision import UNDECIDED
 from mcpzip.pins.decisions import Decisions
-from mcpzip.pins.review import Review
+from mcpzip.pins.review import HeldItem, Review
 
 REST: tuple[Kind, ...] = ("prompt", "resource", "template")
 READ = {"name": "read", "inputSchema": {"type": "object"}}
@@ -162,6 +163,21 @@ def test_an_approval_is_taken_up(config: Config) -> None:
     assert shop.tools() == ["read"]
     assert not shop.decisions.outdated
     assert json.loads(shop.record().entries[0].raw) == WIDER
+
+
+@pytest.mark.parametrize("decide", [Review.approve, Review.reject])
+def test_a_decision_about_a_server_whose_pins_have_gone_is_too_late(
+    config: Config, decide: Callable[..., list[HeldItem]]
+) -> None:
+    shop = Process(config)
+    shop.lists(READ)
+    shop.lists(WIDER)
+    review = Review(config)
+    held = review.held(["shop"])
+    assert [item.key for item in held] == ["tool read"]
+    break_pins(config)
+    review.repair(Catalog({}))
+    assert decide(review, held) == held
 
 
 def test_an_approval_before_the_start_is_taken_up(config: Config) -> None:
