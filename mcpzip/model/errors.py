@@ -18,6 +18,7 @@
     ├── BusyError                (auth.failures) another process uses the same sign-in: try again
     ├── MigrationError           (clients.migration) servers can't be moved: correct the file that it names
     ├── DaemonSilentError        (server.daemon.asking) the daemon runs and doesn't answer: end its process
+    ├── ExaminationError         (ui.examinations) checks of the page run already or too long: try again later
     ├── PinsUnusableError        (pins.store) the file of pins is unusable: mcpzip review --repair
     ├── AllowedError             (policy.allowances) the list of allowed calls is unusable: delete it
     ├── TrustError               (config.project) the list of trusted projects is unusable: delete it
