@@ -143,13 +143,22 @@ class RealHttpSession:
             self._pending.add(message.id_key)
         else:
             self._questions.discard(message.id_key)
+        started = False
+
+        async def noting(part: AsgiMessage) -> None:
+            nonlocal started
+            started = True
+            await send(part)
+
         try:
             if opened is None:
                 await self._begin(scope)
             else:
                 self.begun = True
-            await self._pass_on(scope, receive, send, opened)
+            await self._pass_on(scope, receive, noting, opened)
         except (McpzipError, httpx.HTTPError, TimeoutError) as error:
+            if started:
+                raise  # the HTTP server breaks the client's connection, as the real one did
             why = f"the real server can't be used: {error or type(error).__name__}"
             self._tell(why)
             body = error_line(message.id or b"null", INTERNAL_ERROR, why)
@@ -164,6 +173,8 @@ class RealHttpSession:
     def listens(self, scope: Scope, hear: Callable[[Happening], None]) -> None:
         """The client has opened an event stream, which the cassette plays: ``hear`` gets what the server
         sends outside responses. scope: of the stream's request."""
+        if self._listener is not None:
+            self.stops_listening(self._listener[1])
         self._listener = (scope, hear)
         if self.begun:
             self._listen()

@@ -217,6 +217,16 @@ async def test_secrets_are_masked_and_the_server_gets_its_headers(fake_mcp: Star
     assert "card-77" not in written
 
 
+async def test_a_response_that_breaks_off_breaks_off_for_the_client(fake_mcp: Start, tmp_path: Path) -> None:
+    faults = [{"kind": "cut", "tool": "slow"}]
+    real, cassette = fake_mcp(tools=TOOLS, transport="http", faults=faults), tmp_path / "shop.toml"
+    async with talk(before(fake_mcp, cassette, real)) as client:
+        await client.open()
+        with pytest.raises(httpx.RemoteProtocolError):
+            await client.ask(call(1, "slow"))
+        assert (await client.ask(pay(2, 7)))[0]["result"]["content"][0]["text"] == "paid 7"
+
+
 async def test_a_real_server_that_fails_is_told(
     fake_mcp: Start, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
