@@ -1,4 +1,6 @@
-"""The secrets that a recorder knows from the start: those of its environment, and those that were named."""
+"""The secrets that a recorder knows from the start: those of its environment and of the headers that it sends, and
+those that were named.
+"""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -6,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from mcpzip.cassettes.secret_names import is_secret_variable
 from mcpzip.cassettes.secret_texts import find_secrets
 from mcpzip.model.errors import ConfigError
-from mcpzip.model.redaction import SHORTEST
+from mcpzip.model.redaction import PLAIN_HEADERS, SHORTEST
 
 
 def known_secrets(environment: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
@@ -33,3 +35,9 @@ def known_secrets(environment: Mapping[str, str], names: Iterable[str] = ()) -> 
             raise ConfigError("--secret", name, short, "mask it with --mask and its path")
         found[given] = f"it is the value of the variable {name}"
     return found
+
+
+def header_secrets(headers: Mapping[str, str]) -> dict[str, str]:
+    """The values of these headers, each with the reason why it is a secret; without `PLAIN_HEADERS`."""
+    secret = ((name, value) for name, value in headers.items() if name.lower() not in PLAIN_HEADERS)
+    return {value: f"it is the value of the header {name}" for name, value in secret}

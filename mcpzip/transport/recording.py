@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 import httpx
 
 from mcpzip.cassettes.cassette import Masked
-from mcpzip.cassettes.environment_secrets import known_secrets
+from mcpzip.cassettes.environment_secrets import header_secrets, known_secrets
 from mcpzip.cassettes.files import CassetteError
 from mcpzip.cassettes.http_observer import HttpObserver
 from mcpzip.cassettes.process_tap import ProcessTap
@@ -19,7 +19,7 @@ from mcpzip.cassettes.sse_taps import SseRecorder
 from mcpzip.cassettes.tape import Tape
 from mcpzip.cassettes.taps import HttpTap, Tap
 from mcpzip.config import ServerConfig
-from mcpzip.model.redaction import PLAIN_HEADERS, registered
+from mcpzip.model.redaction import registered
 from mcpzip.transport.base import ProcessTap as AnyProcessTap
 
 _WRONG = frozenset('<>:"/\\|?*\0')
@@ -78,10 +78,7 @@ class Recording:
     def _opened(self, server: ServerConfig, argv: Sequence[str]) -> "_ServerTape":
         secrets = dict(self._secrets)
         secrets |= dict.fromkeys(registered(), "it is a secret of the config")
-        secrets |= known_secrets(server.env)
-        for name, value in server.headers.items():
-            if name.lower() not in PLAIN_HEADERS:
-                secrets[value] = f"it is the value of the header {name} in the config"
+        secrets |= known_secrets(server.env) | header_secrets(server.headers)
         file = "".join("_" if char in _WRONG or char < " " else char for char in server.name)
         path = os.path.join(self._folder, f"{file}.toml")
         tape = Tape(path, server.transport, secrets, self._paths, self._tell, anew=self._anew)

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 import click
 
 from mcpzip.cassettes.cassette import Transport
-from mcpzip.cassettes.environment_secrets import known_secrets
+from mcpzip.cassettes.environment_secrets import header_secrets, known_secrets
 from mcpzip.cassettes.tape import Tape
 from mcpzip.model.errors import ConfigError
-from mcpzip.model.redaction import PLAIN_HEADERS, registered
+from mcpzip.model.redaction import registered
 from mcpzip_fakes.click_errors import SafeCommand
 from mcpzip_fakes.commands.server_options import check_url, header
 from mcpzip_fakes.recording import stdio
@@ -115,10 +115,7 @@ def record(
         raise click.UsageError("--port is for servers over HTTP")
     environment = {**os.environ, **(target.env or {})}
     secrets = dict.fromkeys(registered(), "it is a secret of the config")
-    secrets |= known_secrets(environment, names)
-    for name, value in (target.headers or {}).items():
-        if name.lower() not in PLAIN_HEADERS:
-            secrets[value] = f"it is the value of the header {name}"
+    secrets |= known_secrets(environment, names) | header_secrets(target.headers or {})
     tape = Tape(cassette, target.transport, secrets, paths, tell, anew=overwrite)
     if target.transport == "stdio":
         code = stdio.record(target.command, tape, environment, target.cwd)

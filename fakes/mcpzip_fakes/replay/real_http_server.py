@@ -19,12 +19,11 @@ from starlette.types import Message as AsgiMessage
 from starlette.types import Receive, Scope, Send
 
 from mcpzip.cassettes.cassette import Event
-from mcpzip.cassettes.environment_secrets import known_secrets
+from mcpzip.cassettes.environment_secrets import header_secrets, known_secrets
 from mcpzip.cassettes.http_observer import SESSION_ID, Body
 from mcpzip.cassettes.tape import Tape
 from mcpzip.model.errors import McpzipError
 from mcpzip.model.limits import MESSAGE
-from mcpzip.model.redaction import PLAIN_HEADERS
 from mcpzip.wire import INTERNAL_ERROR
 from mcpzip_fakes.recording.http import Recorder, headers_of, http_client, raw_headers
 from mcpzip_fakes.replay.asgi_exchange import Again, respond
@@ -64,10 +63,7 @@ class RealHttpServer:
         be written."""
         if self._recorder is None:
             replay = self._replay
-            secrets = known_secrets(os.environ, replay.secret)
-            for name, value in replay.headers.items():
-                if name.lower() not in PLAIN_HEADERS:
-                    secrets[value] = f"it is the value of the header {name}"
+            secrets = known_secrets(os.environ, replay.secret) | header_secrets(replay.headers)
             tape = Tape(replay.cassette, "http", secrets, replay.mask, self._tell)
             tape.begin(url=replay.url)
             self._tape, self._client = tape, http_client()
