@@ -23,7 +23,7 @@ from pathlib import Path
 
 from bench.client import Client, RefusedError
 from bench.daemons import daemon_of, end_all, processes_of
-from bench.processes import cpu_seconds, proportional_bytes, resident_bytes
+from bench.processes import proportional_bytes, resident_bytes, thread_seconds
 from bench.real_servers import Server, eight_servers
 from bench.subjects import environment, installed, interpreter_of
 from bench.tables import table
@@ -34,7 +34,7 @@ OURS, SERVERS = "mcpzip", "servers"
 ROOTS = {"roots": {"listChanged": True}}
 MEGABYTE = 1e6
 _SHELLS = ("sh ", "/bin/sh ")
-_QUIET, _PATIENCE = 0.05, 60.0
+_QUIET, _PATIENCE = 0.05, 120.0
 """Seconds of processor time in one second with which all processes count as idle, and seconds until then."""
 
 
@@ -120,13 +120,23 @@ def count(folder: Path) -> Count:
 
 def settle(folder: Path) -> None:
     """Waits until the processes of ``folder`` do nothing."""
-    late, before = time.monotonic() + _PATIENCE, float("inf")
+    late, before = time.monotonic() + _PATIENCE, _threads(folder)
     while time.monotonic() < late:
-        now = sum(cpu_seconds(pid) or 0.0 for pid in processes_of(folder))
-        if 0 <= now - before < _QUIET:
+        time.sleep(1)
+        now = _threads(folder)
+        # Thread by thread: the time of one that has ended is gone, and would hide what others did.
+        if sum(spent - before.get(thread, 0.0) for thread, spent in now.items()) < _QUIET:
             return
         before = now
-        time.sleep(1)
+
+
+def _threads(folder: Path) -> dict[tuple[int, int], float]:
+    """Processor time of each thread of the processes of ``folder``, by process and thread."""
+    return {
+        (pid, thread): spent
+        for pid in processes_of(folder)
+        for thread, spent in (thread_seconds(pid) or {}).items()
+    }
 
 
 Root = Callable[[int], Path | None]
