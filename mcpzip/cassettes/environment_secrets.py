@@ -1,6 +1,4 @@
-"""The secrets that a recorder knows from the start: those of its environment and of the headers that it sends, and
-those that were named.
-"""
+"""The secrets that a recorder knows from the start: those of its environment and headers, and named ones."""
 
 import os
 from collections.abc import Iterable, Mapping

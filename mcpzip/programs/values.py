@@ -12,7 +12,7 @@ from itertools import islice
 
 import msgspec
 
-from mcpzip.results.document import BLOCKS, Document, other_blocks
+from mcpzip.results.document import BLOCKS, Document
 from mcpzip.results.slices import elements, kind_of
 from mcpzip.wire import NotAnObject, join_object, quote, split_object, unquote
 
@@ -33,13 +33,12 @@ class Marker(msgspec.Struct, frozen=True):
 
 def has_binary(document: Document) -> bool:
     """Whether it has a block that a program gets as a marker."""
-    return any(map(_is_binary, other_blocks(document)))
+    return any(map(_is_binary, document.others))
 
 
 def value_of(document: Document, handle: str = "") -> bytes:
     """The value of a result in a program, JSON text. handle: under which it is kept, if `has_binary`."""
-    others = list(islice(other_blocks(document), 1))
-    if not others or (document.structured and not has_binary(document)):
+    if not document.others or (document.structured and not has_binary(document)):
         return document.value or quote(document.text)
     blocks = [
         _marker(block, handle, number) if _is_binary(block) else block

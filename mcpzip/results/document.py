@@ -2,7 +2,6 @@
 parts (pure).
 """
 
-from collections.abc import Iterator
 from itertools import islice
 
 import msgspec
@@ -22,16 +21,17 @@ _PIECE = 4_096
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A result. fields: its members, each as JSON text. blocks: those of its ``content``, as JSON texts.
-    text: the text of its blocks, a line break between two. value: the JSON text that it has as a value, or
-    b"" if it is only text: ``structuredContent`` unless that has far less than the text, else its only text
-    if that is a JSON object or array, else an array of its texts if each is one. wrapper: the key of the
-    object in which ``value``, or ``text``, is the only member, or "": the Python SDK wraps what is no object
-    as ``{"result": …}``, blocks of text too, whose texts count then.
+    """A result. fields: its members, each as JSON text. blocks: those of its ``content``, as JSON texts;
+    others: those of them that are no text. text: the text of its blocks, a line break between two. value: the
+    JSON text that it has as a value, or b"" if it is only text: ``structuredContent`` unless that has far
+    less than the text, else its only text if that is a JSON object or array, else an array of its texts if
+    each is one. wrapper: the key of the object in which ``value``, or ``text``, is the only member, or "":
+    the Python SDK wraps what is no object as ``{"result": …}``, blocks of text too, whose texts count then.
     """
 
     fields: dict[str, bytes]
     blocks: list[bytes]
+    others: list[bytes]
     text: str
     value: bytes
     wrapper: str = ""
@@ -49,20 +49,22 @@ def read_result(result: bytes) -> Document:
         blocks = list(islice(elements(fields.get("content", b"[]")), BLOCKS + 1))
         if len(blocks) > BLOCKS:
             raise UnreadableError(f"more than {BLOCKS:,} blocks")
-        texts = [text for block in blocks if (text := text_of(block)) is not None]
+        read = [(block, text_of(block)) for block in blocks]
     except (NotAnObject, ValueError, RecursionError) as error:
         raise UnreadableError(str(error)) from error
+    texts = [text for _, text in read if text is not None]
+    others = [block for block, text in read if text is None]
     text, value = "\n".join(texts), fields.get("structuredContent", b"")
     if kind_of(value) not in ("object", "array") or 2 * len(value) < len(text):
         value = _value_of(texts)
     if (inner := _wrapped(value)) is None:
-        return Document(fields, blocks, text, value)
+        return Document(fields, blocks, others, text, value)
     if kind_of(inner) == "string":
-        return Document(fields, blocks, unquote(inner), b"", WRAPPER)
+        return Document(fields, blocks, others, unquote(inner), b"", WRAPPER)
     if (texts_of_blocks := _texts_of_blocks(inner)) is not None:
         value = _value_of(texts_of_blocks)
-        return Document(fields, blocks, "\n".join(texts_of_blocks), value, WRAPPER)
-    return Document(fields, blocks, text, inner, WRAPPER)
+        return Document(fields, blocks, others, "\n".join(texts_of_blocks), value, WRAPPER)
+    return Document(fields, blocks, others, text, inner, WRAPPER)
 
 
 def at_path(document: Document, path: str) -> tuple[Selection, str]:
@@ -81,7 +83,13 @@ def at_path(document: Document, path: str) -> tuple[Selection, str]:
 
 def text_of(block: bytes) -> str | None:
     """The text of a block of type ``text``, or of an embedded resource that is text; None for any other."""
-    raw = _raw_text(block)
+    fields = split_object(block)
+    kind = fields.get("type")
+    if kind == b'"resource"':
+        fields = split_object(fields.get("resource", b"{}"))
+    elif kind != b'"text"':
+        return None
+    raw = fields.get("text")
     return None if raw is None else unquote(raw)
 
 
@@ -104,22 +112,6 @@ def size_in_tokens(text: str) -> int:
 def shown(document: Document) -> str:
     """What a model reads of it: the value as JSON, else the text."""
     return _decoded(document.value) if document.value else document.text
-
-
-def other_blocks(document: Document) -> Iterator[bytes]:
-    """The blocks that are no text."""
-    return (block for block in document.blocks if _raw_text(block) is None)
-
-
-def _raw_text(block: bytes) -> bytes | None:
-    """`text_of` as JSON text."""
-    fields = split_object(block)
-    kind = fields.get("type")
-    if kind == b'"resource"':
-        fields = split_object(fields.get("resource", b"{}"))
-    elif kind != b'"text"':
-        return None
-    return fields.get("text")
 
 
 def _is_longer(text: str, tokens: int) -> bool:

@@ -8,12 +8,11 @@ The rule: the text and ``structuredContent`` are cut alike, because clients show
 ``isError``, ``_meta``, images and all other blocks stay.
 """
 
-from itertools import islice
 from typing import NamedTuple
 
 from mcpzip.model.limits import KEPT_SECONDS
 from mcpzip.model.tokens import estimate
-from mcpzip.results.document import Document, other_blocks, read_result, shown
+from mcpzip.results.document import Document, read_result, shown
 from mcpzip.results.excerpt import LETTERS, abbreviated, beginning
 from mcpzip.results.shape import shape
 from mcpzip.results.slices import elements, kind_of, members
@@ -47,7 +46,7 @@ def reply(result: bytes, document: Document, tokens: int, handle: str, uri: str,
     )
     head = abbreviated(document.value, HEAD) if is_json else quote(beginning(document.text, HEAD))
     text = head.decode("utf-8", "replace") if is_json else beginning(document.text, HEAD)
-    others = list(islice(other_blocks(document), OTHERS + 1))
+    others = document.others
     kept, size = [], 0
     for block in others[:OTHERS]:
         size += len(block)
@@ -78,7 +77,7 @@ def reply(result: bytes, document: Document, tokens: int, handle: str, uri: str,
     if meta.startswith(b"{"):
         about = join_object({"handle": quote(handle), "bytes": b"%d" % len(result), "tokens": b"%d" % tokens})
         changed["_meta"] = with_members(meta, {META: about})
-    return Reply(with_members(result, changed), estimate(words))
+    return Reply(with_members(result, changed, existing=document.fields.keys()), estimate(words))
 
 
 def with_note(result: bytes, note: str) -> bytes:
