@@ -22,7 +22,7 @@ FLOORS = (
     ("mcpzip.model", "mcpzip.system"),
     ("mcpzip.wire", "mcpzip.checks"),
     ("mcpzip.config", "mcpzip.http", "mcpzip.cassettes"),
-    ("mcpzip.search", "mcpzip.clients", "mcpzip.policy", "mcpzip.results"),
+    ("mcpzip.search", "mcpzip.clients", "mcpzip.policy", "mcpzip.results", "mcpzip.telemetry"),
     ("mcpzip.catalog", "mcpzip.programs"),
     ("mcpzip.pins",),
     ("mcpzip.auth",),

@@ -36,6 +36,7 @@ AT_START: Mapping[str, Callable[[Config], object]] = {
     "log.level": lambda config: config.log_level,
     "auth.store": lambda config: config.auth_store,
     "daemon.http": lambda config: config.daemon_http,
+    "telemetry": lambda config: config.telemetry,
     "search.learn": lambda config: config.search.learn,
     "search.model": lambda config: config.search.model,
     "search.llm_deadline_seconds": lambda config: config.search.llm_deadline,
@@ -133,6 +134,7 @@ def applicable(running: Config, edited: Config) -> Config:
         gemini_api_key=running.gemini_api_key,
         auth_store=running.auth_store,
         daemon_http=running.daemon_http,
+        telemetry=running.telemetry,
         log_level=running.log_level,
     )
 

@@ -10,7 +10,7 @@ The rules:
 
 from typing import get_args
 
-from mcpzip.config import auth, code, policy, reading, results, search, server
+from mcpzip.config import auth, code, policy, reading, results, search, server, telemetry_forms
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
     DAEMON_IDLE,
@@ -149,6 +149,11 @@ def config_schema() -> Schema:
                 "default": False,
                 "anyOf": [{"type": ["boolean", "null"]}, {"$ref": "#/$defs/code"}],
             },
+            "telemetry": {
+                "description": 'Where traces and metrics go. Needs the extra "otel".',
+                "default": False,
+                "anyOf": [{"enum": [False, None]}, {"$ref": "#/$defs/telemetry"}],
+            },
             "inheritEnv": inherit_env("Which variables of mcpzip's environment every stdio server gets."),
             "expose": {
                 "description": f"{_SHOWN} Or an object.",
@@ -188,6 +193,7 @@ def config_schema() -> Schema:
             ),
         },
     )
+    definitions["telemetry"] = telemetry_forms.settings()
     definitions["results"] = object_of(
         "Which results of tools are kept instead of sent whole.",
         {

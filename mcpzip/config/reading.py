@@ -41,7 +41,7 @@ NOT_TRUSTED = "so its servers are not used"
 """Part of the warning about a project's file that a person can trust."""
 KEYS = (
     *("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"),
-    *("expose", "auth", "inheritEnv", "log", "shared", "daemon", "trust", "policy", "audit"),
+    *("expose", "auth", "inheritEnv", "log", "shared", "daemon", "trust", "policy", "audit", "telemetry"),
     *("results", "code"),
 )
 DAEMON_KEYS = ("idle_minutes", "http")
@@ -143,6 +143,10 @@ def parse(
         if config.code.enabled and expose != "meta":
             remedy = 'remove it, or write "mode": "meta"'
             raise code.error(f'with "mode": "{expose}" there is no run_code', remedy)
+    if telemetry := top.get("telemetry"):
+        from mcpzip.config.telemetry import read_telemetry  # most configs have none
+
+        config = replace(config, telemetry=read_telemetry(telemetry))
     # Faults outside of a server disable one setting only, so they are warnings.
     warnings = (*source.warnings, *map(str, source.faults))
     if project is not None:

@@ -130,6 +130,17 @@ class AuditConfig(msgspec.Struct, frozen=True):
     values: bool = False
 
 
+class TelemetryConfig(msgspec.Struct, frozen=True):
+    """Where traces and metrics go. otlp: the URL of a collector that takes OTLP over HTTP; "" for that of the
+    environment, None for none. listen: the address, as ``[HOST:]PORT``, of `/metrics`, `/healthz` and
+    `/readyz`; "" for none. baggage: whether the baggage of clients is passed on to servers.
+    """
+
+    otlp: str | None = None
+    listen: str = ""
+    baggage: bool = False
+
+
 class ResultsConfig(msgspec.Struct, frozen=True):
     """Which results of tools are kept. keep: tokens of a result up to which it is sent whole; None if none is
     kept. tools: the same by a glob over names of tools with their server.
@@ -297,16 +308,15 @@ class Config(msgspec.Struct, frozen=True):
     """A config file. ``path`` is absolute; the timeouts are in seconds; ``warnings`` are sentences.
 
     expose: how clients are shown the tools. split: whether `execute_read_tool` is among the meta-tools; only
-    with "meta".
-    shared: whether `mcpzip serve` over stdio is served by the daemon; else each serves its agent itself.
-    daemon_idle: seconds that the daemon stays after its last client has left; 0 ends it at once. daemon_http:
-    the address at which it serves clients over HTTP too, as ``[HOST:]PORT``; "" for none.
+    with "meta". shared: whether `mcpzip serve` over stdio is served by the daemon; else each serves its agent
+    itself. daemon_idle: seconds that the daemon stays after its last client has left; 0 ends it at once.
+    daemon_http: the address at which it serves clients over HTTP too, as ``[HOST:]PORT``; "" for none.
     policy: what is decided about calls of tools of any server. audit: None for no audit log. results: which
-    results of tools are kept. code: whether `run_code` is among the meta-tools; only with "meta".
-    auth_store: where sign-ins are stored. log_level: the lowest level of what the log has. project: the path
-    of the project's file that is used too, or "". project_servers: the names of the servers in it. variables:
-    of the environment, to which the files refer, or that override a setting. notes: those warnings that
-    `proxy_status` gives too.
+    results of tools are kept. code: whether `run_code` is among the meta-tools; only with "meta". telemetry:
+    None for none. auth_store: where sign-ins are stored. log_level: the lowest level of what the log has.
+    project: the path of the project's file that is used too, or "". project_servers: the names of the servers
+    in it. variables: of the environment, to which the files refer, or that override a setting. notes: those
+    warnings that `proxy_status` gives too.
     """
 
     path: str
@@ -324,6 +334,7 @@ class Config(msgspec.Struct, frozen=True):
     audit: AuditConfig | None = None
     results: ResultsConfig = ResultsConfig()
     code: CodeConfig = CodeConfig()
+    telemetry: TelemetryConfig | None = None
     auth_store: AuthStore = "file"
     log_level: LogLevel = "info"
     warnings: tuple[str, ...] = ()

@@ -110,8 +110,9 @@ def _object(node: Node) -> SemanticConfig:
     name = _text(provider)
     secret = _text(key)
     if url and not address:
-        # A variable in it isn't set, for which there is a warning. Texts must not go to a default address.
-        return SemanticConfig()
+        if not str(url.value).strip():  # else a variable in it isn't set, for which there is a warning
+            url.warn("the address is empty", _URL)
+        return SemanticConfig()  # texts must not go to a default address
     found = SemanticConfig(
         provider=_provider(provider, name, _PROVIDER) if provider and name else "local",
         url=address,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from mcpzip.checks import Finding
     from mcpzip.checks.said import What
+    from mcpzip.telemetry.traces import RequestTrace
 
 Notify = Callable[[str, bytes | None], None]
 """Sends the client a notification: its method and params (JSON text). Never waits, never raises."""
@@ -94,7 +95,8 @@ class Exchange(msgspec.Struct, eq=False):
     are read once, into fields and meta_fields: their members and those of their ``_meta``, each as JSON text.
     notify, request: as in `Client`, on this request's own stream where the transport has one; ``request`` is
     None in the modern era, which has no requests from server to client. log_level: the least important log
-    messages that are wanted. said: the errors and questions of servers that it brought about.
+    messages that are wanted. said: the errors and questions of servers that it brought about. trace: its
+    spans, None if there is no telemetry.
     """
 
     client: Client
@@ -107,6 +109,7 @@ class Exchange(msgspec.Struct, eq=False):
     fields: dict[str, bytes] = {}
     meta_fields: dict[str, bytes] = {}
     said: list[Said] = []
+    trace: "RequestTrace | None" = None
 
     def __post_init__(self) -> None:
         self.fields = members(self.params)

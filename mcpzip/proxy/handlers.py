@@ -91,7 +91,11 @@ class _Handlers:
     async def search_tools(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         settings = self._proxy.config.search
         request = read_search_request(arguments, settings.default_limit)
-        report = await self._proxy.search(request)
+        if exchange.trace is None:
+            report = await self._proxy.search(request)
+        else:
+            with exchange.trace.search():
+                report = await self._proxy.search(request)
         from mcpzip.proxy.search_reply import search_result  # imported by the search
 
         reads = self._proxy.tool_caller.reads or ()  # without any, nothing is said of them

@@ -6,8 +6,9 @@ it asks: it is taken to be the newest.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from mcpzip.model.errors import (
     UpstreamError,
@@ -27,6 +28,7 @@ from mcpzip.proxy.log_levels import LogLevelSetter
 from mcpzip.proxy.parking import NOT_PARKED, ParkedCalls
 from mcpzip.proxy.shared_binding import SharedBinding
 from mcpzip.proxy.sharing import Sharing
+from mcpzip.proxy.tool_usage import is_success
 from mcpzip.system.backoff import Backoff
 from mcpzip.transport.base import Origin
 from mcpzip.transport.pool import Pool
@@ -36,6 +38,9 @@ from mcpzip.wire import (
     UpstreamRpcError,
     join_object,
 )
+
+if TYPE_CHECKING:
+    from mcpzip.telemetry.traces import RequestTrace
 
 ROUNDS = 10
 """How often an upstream may ask before its call is abandoned; the SDK's client has the same limit."""
@@ -117,16 +122,53 @@ class CallPipeline:
             return result
         return await self._ask_and_repeat(call, binding, exchange, result)
 
-    async def _upstream(
+    def _upstream(
         self,
         call: Call,
         binding: ClientBinding | None,
         exchange: Exchange,
         continuation: Mapping[str, bytes],
         timeout: float,
+    ) -> Awaitable[bytes]:
+        """As `_once`, in a span of its own if there is telemetry."""
+        if exchange.trace is None:
+            return self._once(call, binding, exchange, continuation, timeout, exchange.meta_fields)
+        return self._traced(exchange.trace, call, binding, exchange, continuation, timeout)
+
+    async def _traced(
+        self,
+        trace: "RequestTrace",
+        call: Call,
+        binding: ClientBinding | None,
+        exchange: Exchange,
+        continuation: Mapping[str, bytes],
+        timeout: float,
+    ) -> bytes:
+        request = call.request
+        is_listed = request.definition is not None
+        span = trace.upstream(request.server, request.method, request.fields, is_listed=is_listed)
+        meta = span.meta(exchange.meta_fields)
+        try:
+            result = await self._once(call, binding, exchange, continuation, timeout, meta)
+        except BaseException as error:
+            span.end(error)
+            raise
+        is_tool = request.method == "tools/call"
+        span.end(failed=is_tool and not is_success(result) and not is_input_required(result))
+        return result
+
+    async def _once(
+        self,
+        call: Call,
+        binding: ClientBinding | None,
+        exchange: Exchange,
+        continuation: Mapping[str, bytes],
+        timeout: float,
+        meta: Mapping[str, bytes],
     ) -> bytes:
         """Makes the request once. binding: whose connection it is made on in the legacy era, None for a
-        shared one. continuation: what is added to its params for a modern upstream. timeout: seconds.
+        shared one. continuation: what is added to its params for a modern upstream. timeout: seconds. meta:
+        the members of its ``_meta``.
         """
         client, request = call.client, call.request
         if request.check is not None:
@@ -139,7 +181,7 @@ class CallPipeline:
             result = await self._pool.request(
                 request.server,
                 request.method,
-                request.params(exchange.meta_fields),
+                request.params(meta),
                 timeout=timeout,
                 on_progress=None if exchange.progress_token is None else call.progress,
                 repeatable=request.repeatable,

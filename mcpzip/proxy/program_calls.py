@@ -294,6 +294,7 @@ def _of_call(exchange: Exchange, fields: dict[str, bytes]) -> Exchange:
         request=exchange.request,
         capabilities=exchange.capabilities,
         log_level=exchange.log_level,
+        trace=exchange.trace,
     )
     made.fields = fields
     made.meta_fields = {key: each for key, each in exchange.meta_fields.items() if key != PROGRESS_TOKEN}

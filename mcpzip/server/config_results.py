@@ -224,6 +224,7 @@ _CHECKS: "Mapping[str, Callable[[object], bool]]" = {
     "auth": lambda value: _has_plain(_AUTH, value),
     "policy": lambda value: _has_plain(_POLICY, value) or value in _DECISIONS,
     "audit": lambda value: type(value) is bool,
+    "telemetry": lambda value: value is False,
     # With another mode it is an error.
     "code": lambda value: type(value) is bool or _has_plain(_CODE, value),
     "results": lambda value: _is_tokens(value) or _has_plain({"keep": _is_tokens}, value),

@@ -5,6 +5,7 @@ follows from the config and the catalog. A modern result has the `_meta` of its 
 """
 
 from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -49,6 +50,9 @@ from mcpzip.wire import (
     versions_in,
     with_members,
 )
+
+if TYPE_CHECKING:
+    from mcpzip.telemetry.traces import Recorder
 
 SERVER_INFO = msgspec.json.encode(config_results.SERVER_INFO)
 CAPABILITIES = msgspec.json.encode(config_results.CAPABILITIES)
@@ -121,10 +125,11 @@ PendingResult = bytes | Coroutine[None, None, bytes]
 
 
 class Endpoint:
-    """Answers the requests of all clients of one proxy."""
+    """Answers the requests of all clients of one proxy. recorder: see `__init__`."""
 
-    def __init__(self, proxy: Proxy) -> None:
-        self._proxy = proxy
+    def __init__(self, proxy: Proxy, recorder: "Recorder | None" = None) -> None:
+        """recorder: what its requests are traced with, None for no telemetry."""
+        self._proxy, self.recorder = proxy, recorder
         self._greeted_with: Config | None = None
         self._greeting_now: Greeting | None = None
         self._greeted_as: tuple[bytes, bytes, str | None] | None = None
@@ -151,9 +156,13 @@ class Endpoint:
     def joined(self, client: Client) -> None:
         """A client has connected that lasts for more than one request."""
         self._proxy.add_client(client)
+        if self.recorder is not None:
+            self.recorder.joined(client)
 
     async def left(self, client: Client) -> None:
         """It has left: what was kept for it ends."""
+        if self.recorder is not None:
+            self.recorder.left(client)
         await self._proxy.remove_client(client)
 
     def begin(self, method: str, exchange: Exchange) -> PendingResult:

@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import json
+import os
+from typing import TYPE_CHECKING
 
 from mcpzip.model import limits
 from mcpzip.proxy.proxy import Proxy
@@ -15,11 +17,15 @@ from mcpzip.server.run_file import RunFile
 from mcpzip.server.session import Session
 from mcpzip.server.stderr import sanitize_logs, warn
 from mcpzip.server.stdio_output import StdioOutput
+from mcpzip.server.telemetry import endpoint_of, telemetry_of
 from mcpzip.system.allocator import keep_buffers
 from mcpzip.system.line_reader import read_lines_from
 from mcpzip.system.pipes import write_to
 from mcpzip.system.signals import stop_on_signals
 from mcpzip.wire import LEGACY_VERSIONS, MODERN_VERSION
+
+if TYPE_CHECKING:
+    from mcpzip.server.process_telemetry import ProcessTelemetry
 
 FINISH_TIMEOUT = 0.5
 """Seconds that the calls under way have to finish after the end of the client's input."""
@@ -50,8 +56,20 @@ OPENING = 0.3
 async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> None:
     done = asyncio.Event()
     stop_on_signals(done)
+    async with telemetry_of(prepared.config, os.environ, warn, listens=False) as telemetry:
+        await _serve_client(prepared, answered, rest, ended, done, telemetry)
+
+
+async def _serve_client(
+    prepared: Prepared,
+    answered: bytes,
+    rest: bytes,
+    ended: bool,
+    done: asyncio.Event,
+    telemetry: "ProcessTelemetry | None",
+) -> None:
     proxy = Proxy(prepared.config, prepared.catalog, warn, searcher=prepared.searcher)
-    endpoint = Endpoint(proxy)
+    endpoint = endpoint_of(proxy, telemetry)
     stamp = prepared.stamp
 
     def used(data: bytes) -> None:
@@ -97,6 +115,8 @@ async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) 
     finally:
         if run_file is not None:
             run_file.close()
+        if endpoint.recorder is not None:
+            endpoint.recorder.left(session.client)
         await proxy.close()
         write_handshake_cache(prepared, endpoint, stamp)
 

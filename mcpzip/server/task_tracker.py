@@ -8,13 +8,19 @@ import contextvars
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import TYPE_CHECKING
 
 from mcpzip.model import limits
 from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.proxy.input_required import is_input_required
+from mcpzip.proxy.tool_usage import is_success
 from mcpzip.proxy.workers import REQUESTER, Requester
 from mcpzip.server.endpoint import Endpoint, PendingResult, error_response
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.wire import RpcError
+
+if TYPE_CHECKING:
+    from mcpzip.telemetry.traces import Recorder
 
 Outcome = bytes | RpcError | None
 """The result of a request, as JSON text, or why there is none; None if the request was cancelled."""
@@ -26,8 +32,8 @@ class TaskTracker:
     begins now is cancelled.
     """
 
-    def __init__(self, endpoint: Endpoint, limit: int) -> None:
-        self._endpoint, self._limit = endpoint, limit
+    def __init__(self, endpoint: Endpoint, limit: int, *, over_http: bool = False) -> None:
+        self._endpoint, self._limit, self._over_http = endpoint, limit, over_http
         self._requests: set[asyncio.Task[None]] = set()
         self._count_by_client: Counter[object] = Counter()
         self._unawaited: set[asyncio.Task[None]] = set()
@@ -45,6 +51,8 @@ class TaskTracker:
         task that does it, None if it is done. requester: for whom. begin: instead of the endpoint's.
         """
         endpoint = self._endpoint
+        if (recorder := endpoint.recorder) is not None:
+            settled = traced(recorder, method, exchange, settled, over_http=self._over_http)
         try:
             result = (begin or endpoint.begin)(method, exchange)
             if isinstance(result, bytes):
@@ -129,6 +137,26 @@ class TaskTracker:
         if self._unawaited:
             await asyncio.wait(list(self._unawaited), timeout=patience)
         await _cancel(self._unawaited, patience)
+
+
+def traced(
+    recorder: "Recorder", method: str, exchange: Exchange, settled: Settled, *, over_http: bool
+) -> Settled:
+    """Begins the trace of a request. Returns ``settled``, which ends it too."""
+    trace = exchange.trace = recorder.request(
+        method, exchange.id, exchange.fields, exchange.meta_fields, over_http=over_http
+    )
+
+    def ended(outcome: Outcome) -> object:
+        failed = (
+            method == "tools/call"
+            and isinstance(outcome, bytes)
+            and not (is_success(outcome) or is_input_required(outcome))
+        )
+        trace.end(outcome, failed=failed)
+        return settled(outcome)
+
+    return ended
 
 
 async def _cancel(tasks: "set[asyncio.Task[None]]", patience: float) -> None:

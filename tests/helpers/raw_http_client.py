@@ -255,6 +255,8 @@ class Script:
     """An endpoint with these tools. seen: what it was asked and told, and who came and went; clients: the
     lasting ones; cancelled, ended: the names of tools that were, or came to their end."""
 
+    recorder = None
+
     def __init__(self, **tools: Tool) -> None:
         self.tools = tools
         self.seen: list[tuple[object, ...]] = []

@@ -23,6 +23,7 @@ from mcpzip.server.log import log_kept
 from mcpzip.server.prepared import Prepared
 from mcpzip.server.stderr import sanitize_logs, warn
 from mcpzip.server.stdio import FINISH_TIMEOUT, OPENING
+from mcpzip.server.telemetry import telemetry_of
 from mcpzip.system import local_socket
 from mcpzip.system.allocator import keep_buffers
 from mcpzip.system.descriptors import raise_descriptor_limit
@@ -75,16 +76,17 @@ class Daemon:
         self._serving_http: asyncio.Task[None] | None = None
         stop_on_signals(self._done)
         raise_descriptor_limit(limits.DAEMON_CLIENTS)
-        self.proxies = SharedProxies(self.prepared, os.environ, self._edited)
-        self._watch()
-        self._wait_for_clients()
-        try:
-            async with self._over_http():
-                await self._done.wait()
-        finally:
-            self._stop_listening()
-            await self._end_clients()
-            await self.proxies.close()
+        async with telemetry_of(self.prepared.config, os.environ, warn) as telemetry:
+            self.proxies = SharedProxies(self.prepared, os.environ, self._edited, telemetry)
+            self._watch()
+            self._wait_for_clients()
+            try:
+                async with self._over_http():
+                    await self._done.wait()
+            finally:
+                self._stop_listening()
+                await self._end_clients()
+                await self.proxies.close()
 
     @asynccontextmanager
     async def _over_http(self) -> AsyncIterator[None]:

@@ -8,17 +8,21 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import TYPE_CHECKING
 
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server import handshake_cache
 from mcpzip.server.config_watcher import ConfigWatcher
 from mcpzip.server.daemon.meaning import mean_the_same
-from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.prepared import Prepared, prepare
 from mcpzip.server.run_file import RunFile
 from mcpzip.server.stderr import warn
 from mcpzip.server.stdio import write_handshake_cache
+from mcpzip.server.telemetry import endpoint_of
 from mcpzip.system.threads import in_thread
+
+if TYPE_CHECKING:
+    from mcpzip.server.process_telemetry import ProcessTelemetry
 
 ENVIRONMENTS = 8
 """Proxies that a daemon runs at once; clients beyond are served without a daemon."""
@@ -35,6 +39,7 @@ class SharedProxy:
         environment: Mapping[str, str],
         folder: str | None,
         edited: "Callable[[SharedProxy], None]",
+        telemetry: "ProcessTelemetry | None" = None,
     ) -> None:
         """folder: the working folder of the first client. edited: called when an edit of the config is in
         use, after which `fits` may say something else.
@@ -42,7 +47,8 @@ class SharedProxy:
         self.prepared, self.environment = prepared, environment
         self.warned: set[Callable[[str], None]] = set()
         self.proxy = Proxy(prepared.config, prepared.catalog, self._warn, environment)
-        self.endpoint = Endpoint(self.proxy)
+        self._telemetry = telemetry
+        self.endpoint = endpoint_of(self.proxy, telemetry)
         self.users = 0
         self.unused_at = asyncio.get_running_loop().time()
         self._folder, self._stamp = folder, prepared.stamp
@@ -67,6 +73,8 @@ class SharedProxy:
         """Ends the servers, and saves what was learnt."""
         self.run_file.close()
         await self._stack.aclose()
+        if self._telemetry is not None:
+            self._telemetry.forget(self.proxy)
         await self.proxy.close()
         self._write_handshake_cache()
 
@@ -98,10 +106,16 @@ class SharedProxies:
     """The proxies of a daemon."""
 
     def __init__(
-        self, first: Prepared, environment: Mapping[str, str], edited: Callable[[SharedProxy], None]
+        self,
+        first: Prepared,
+        environment: Mapping[str, str],
+        edited: Callable[[SharedProxy], None],
+        telemetry: "ProcessTelemetry | None" = None,
     ) -> None:
-        """first: of the daemon's own environment, ``environment``. edited: see `SharedProxy`."""
-        self._edited = edited
+        """first: of the daemon's own environment, ``environment``. edited: see `SharedProxy`. telemetry: of
+        all of them.
+        """
+        self._edited, self._telemetry = edited, telemetry
         self._first: Prepared | None = first
         self._config = first.config
         self._project = first.project
@@ -166,7 +180,7 @@ class SharedProxies:
                 return None
             again = partial(prepare, self._config.path, self._project, required=False, env=environment)
             prepared = await in_thread(again, "prepare")
-        made = SharedProxy(prepared, environment, folder, self._edited)
+        made = SharedProxy(prepared, environment, folder, self._edited, self._telemetry)
         self._proxies.append(made)
         await made.start()
         return made

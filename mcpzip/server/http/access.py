@@ -15,6 +15,7 @@ from collections.abc import MutableMapping, Sequence
 import msgspec
 
 from mcpzip.model.errors import ConfigError
+from mcpzip.server.http.request import PATH
 from mcpzip.system.files import others_may_read, read_bytes_limited
 
 TOKEN_VARIABLE = "MCPZIP_TOKEN"
@@ -52,9 +53,9 @@ class Address(msgspec.Struct, frozen=True):
     def is_wildcard(self) -> bool:
         return ipaddress.ip_address(self.ip).is_unspecified
 
-    def url(self, port: int) -> str:
-        """Where a client on this machine finds it, once it has this port."""
-        return f"http://{LOOPBACK if self.is_wildcard else _bracketed(self.ip)}:{port}/mcp"
+    def url(self, port: int, path: str = PATH) -> str:
+        """Where a client on this machine finds ``path``, once it has this port."""
+        return f"http://{LOOPBACK if self.is_wildcard else _bracketed(self.ip)}:{port}{path}"
 
 
 class Access(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ import gc
 import os
 import socket
 import sys
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,15 +17,18 @@ from mcpzip.config.paths import config_path, is_named
 from mcpzip.model.errors import ConfigError
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.config_watcher import ConfigWatcher
-from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.http.access import Access, Address, access_to, read_address, read_token, take
 from mcpzip.server.http.server import HttpServer
 from mcpzip.server.log import log_config_error, log_kept
 from mcpzip.server.prepared import Prepared, prepare
 from mcpzip.server.run_file import RunFile
 from mcpzip.server.stderr import sanitize_logs, warn
+from mcpzip.server.telemetry import endpoint_of, telemetry_of
 from mcpzip.system.allocator import keep_buffers
 from mcpzip.system.signals import stop_on_signals
+
+if TYPE_CHECKING:
+    from mcpzip.server.process_telemetry import ProcessTelemetry
 
 
 class HttpOptions(msgspec.Struct, frozen=True):
@@ -78,6 +82,18 @@ def listen_http(given: str) -> tuple[Address, Access, socket.socket]:
 async def _serve(prepared: Prepared, address: Address, access: Access, listening: socket.socket) -> None:
     done = asyncio.Event()
     stop_on_signals(done)
+    async with telemetry_of(prepared.config, os.environ, warn) as telemetry:
+        await _serve_clients(prepared, address, access, listening, done, telemetry)
+
+
+async def _serve_clients(
+    prepared: Prepared,
+    address: Address,
+    access: Access,
+    listening: socket.socket,
+    done: asyncio.Event,
+    telemetry: "ProcessTelemetry | None",
+) -> None:
     proxy = Proxy(prepared.config, prepared.catalog, warn)
     started: list[RunFile] = []
     closing: list[asyncio.Task[None]] = []
@@ -88,11 +104,12 @@ async def _serve(prepared: Prepared, address: Address, access: Access, listening
 
     try:
         proxy.start()
-        server = HttpServer(Endpoint(proxy), access, warn)
+        server = HttpServer(endpoint_of(proxy, telemetry), access, warn)
         url = address.url(listening.getsockname()[1])
 
         def ready() -> None:
-            print(f"listening {url}", file=sys.stderr, flush=True)
+            metrics = f"\nmetrics {telemetry.url}" if telemetry is not None and telemetry.url else ""
+            print(f"listening {url}{metrics}", file=sys.stderr, flush=True)
             started.append(RunFile(proxy, url))
 
         async with ConfigWatcher(prepared.file, proxy, warn).running():

@@ -73,7 +73,7 @@ SERVE = {
     "usage_store workers",
     "mcpzip.search": "remote signals tiers vocabulary",
     "mcpzip.server": "batch client_requests config_watcher endpoint log run_file session stderr stdio "
-    "stdio_output task_tracker",
+    "stdio_output task_tracker telemetry",
     "mcpzip.system": "allocator backoff delayed_save environment event_log hardening line_reader log_files "
     "log_writer orphans pipes private_files process process_activity reaper signals tasks threads "
     "write_queue",

@@ -17,6 +17,7 @@ from mcpzip.config.schema import (
     PolicyConfig,
     ResultsConfig,
     SemanticConfig,
+    TelemetryConfig,
 )
 
 NAMES = ["bank", "shop", "time"]
@@ -167,6 +168,7 @@ OTHER_CONFIG: dict[str, Any] = {
     "audit": AuditConfig(),
     "results": ResultsConfig(500),
     "code": CodeConfig(enabled=True),
+    "telemetry": TelemetryConfig(listen="9464"),
     "daemon_idle": 1.0,
     "daemon_http": "8931",
     "auth_store": "keyring",
