@@ -248,6 +248,12 @@ CASSETTE = 64 * MiB
 """A cassette, without the files beside it. A larger one isn't read."""
 CONFIG = 16 * MiB
 """The config file. A larger one is refused with an error."""
+CONFIG_VERSIONS = 20
+"""Earlier versions of the config that are kept. Of more, the oldest are deleted."""
+CONFIG_VERSIONS_BYTES = 32 * MiB
+"""Bytes of these versions, all together. Of more, the oldest are deleted, but never the last one."""
+CONFIG_PROBLEMS = 50
+"""Warnings about the text of a config that the page shows. Of the rest the number is shown."""
 CLIENT_CONFIG = 16 * MiB
 """A client's config file, which `mcpzip migrate` reads. A larger one is left as it is, with a message."""
 HANDSHAKE = 4 * MiB

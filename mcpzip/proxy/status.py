@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import asdict
 
+from mcpzip.auth.status import Listing
 from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.catalog.visibility import matcher
 from mcpzip.config import ServerConfig
@@ -45,6 +46,13 @@ class ServerStatus(msgspec.Struct, frozen=True):
     def as_json(self) -> dict[str, object]:
         """For programs."""
         return asdict(self)
+
+
+def listing_of(known: ServerStatus) -> Listing:
+    """What came of asking the server for its tools last."""
+    if "needs a login" in known.reason or known.state == "needs login":
+        return "refused"
+    return "done" if known.listed_at is not None and not known.reason else "never"
 
 
 def statuses(

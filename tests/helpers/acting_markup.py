@@ -19,7 +19,7 @@ class _Markup(HTMLParser):
         "content",
         "ping",
     )
-    HARMLESS = ("a", "form", "meta")  # links and forms to ourselves; the viewport
+    HARMLESS = ("a", "form", "button", "meta")  # links and forms to ourselves; the viewport
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class _Markup(HTMLParser):
                 self.found.append(f"{tag} {name}")
             elif name in self.LOADING and value not in self.OURS:
                 own = (value or "").startswith("/") and not (value or "").startswith("//")
-                if tag not in self.HARMLESS or (tag != "meta" and not own and value != "#main"):
+                if tag not in self.HARMLESS or (tag != "meta" and not own and not (value or "").startswith("#")):
                     self.found.append(f"{tag} {name}={value}")
 
     def handle_endtag(self, tag: str) -> None:

@@ -6,7 +6,6 @@ compared. If one of them is another by now, nothing is decided.
 """
 
 import os
-import sys
 import time
 from collections.abc import Sequence
 from typing import Literal
@@ -25,8 +24,8 @@ from mcpzip.pins.review import HeldItem, Review
 from mcpzip.pins.store import PinsUnusableError
 from mcpzip.policy.allowances import Allowance, allowances
 from mcpzip.policy.refused import refused_calls
-from mcpzip.system.terminal import is_interactive
 from mcpzip.system.threads import in_thread
+from mcpzip.ui import person
 from mcpzip.ui.held import ShownItem, id_of, shown_item
 from mcpzip.ui.limits import DECISIONS, ROWS
 from mcpzip.ui.listing import Part, part_of
@@ -102,14 +101,6 @@ class _Pins(msgspec.Struct, frozen=True):
     problem: str
 
 
-def may_approve() -> bool:
-    """Whether a person runs this process at a terminal."""
-    try:
-        return is_interactive(sys.stdin.fileno())
-    except (AttributeError, OSError, ValueError):  # it has no stdin
-        return False
-
-
 async def show(visit: Visit) -> Answer:
     """The list of what is held, what is pinned, and what happened."""
     wanted = visit.fields.get("find", "")[:LONGEST_FILTER]
@@ -140,7 +131,7 @@ async def show_item(visit: Visit) -> Answer:
 
 async def approve(visit: Visit) -> Answer:
     """Offers the item from now on, if it is still the one that was shown."""
-    if not may_approve():
+    if not person.is_present():
         command = mcpzip_command(visit.sources.config, "review", visit.name)
         text = (
             f"Only a person at a terminal can approve, and mcpzip ui was not started at one. Run: {command}"
@@ -199,7 +190,7 @@ async def _item_page(
         item=item,
         problem=problem,
         path=f"{visit.root}/review/{quote(item.server, safe='')}",
-        may_approve=may_approve(),
+        may_approve=person.is_present(),
         review_command=mcpzip_command(config.path, "review", item.server),
         refresh_command=mcpzip_command(config.path, "refresh", item.server),
     )

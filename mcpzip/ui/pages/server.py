@@ -9,12 +9,18 @@ from mcpzip.ui.facts import server_rows
 from mcpzip.ui.limits import STDERR_LINES
 from mcpzip.ui.listing import part_of
 from mcpzip.ui.page import Answer, Visit
+from mcpzip.ui.pages.server_settings import settings_of
 from mcpzip.ui.pages.servers import LONGEST_FILTER
 
 _DONE = {
     "restarted": "It starts again, and its tools are listed.",
     "stopped": "It was stopped. It starts again when it is called.",
     "not-running": "It did not run.",
+    "saved": "The config was saved.",
+    "added": "It was added to the config.",
+    "same": "There was nothing to change.",
+    "signed-out": "You are signed out: what it granted was revoked, and removed here.",
+    "signed-out-here": "You are signed out here, but its authorization server could not be told.",
     "no-daemon": "No daemon runs, so nothing was ended: each agent's own mcpzip runs its servers.",
 }
 """What a button did, by the word in the URL."""
@@ -33,6 +39,7 @@ async def show(visit: Visit) -> Answer:
         if row is None or config is None:
             return visit.refuse(404, "There is no such server", f"{sources.config} has no {visit.name!r}.")
         entries = record.entries if record is not None else ()
+        settings = await settings_of(visit, proxy.config, row.status)
         matching = [entry for entry in entries if _matches(entry, wanted)]
         part = part_of(matching, visit.number("page"))
         lines = [
@@ -44,6 +51,7 @@ async def show(visit: Visit) -> Answer:
         "server.html",
         row=row,
         share=config.share,
+        settings=settings,
         title=record.title if record is not None else "",
         done=_DONE.get(visit.fields.get("done", ""), ""),
         part=part,

@@ -162,7 +162,8 @@ def test_an_edit_of_the_config_is_seen(tmp_path: Path) -> None:
         answer = page.get("/")
         assert answer.status == 200
         assert str(config) in answer.words
-        assert page.get("/servers").status == 503
+        assert str(config) in page.get("/servers").words
+        assert page.get("/servers/new").status == 503
         config.write_text(
             json.dumps({"mcpServers": {"new": {"url": "http://127.0.0.1:9/mcp", "type": "http"}}})
         )
