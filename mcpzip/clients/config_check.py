@@ -43,44 +43,50 @@ def check(data: bytes, path: str, env: Mapping[str, str]) -> Checked:
     with temporary_secrets():
         try:
             config: Config | None = parse(data, path, env, noticed=noticed)
-            problems: list[Problem] = []
+            fatal: list[ConfigError] = []
         except ConfigError as error:
-            config, problems = None, [_problem(data, error, blocks=True)]
-        for mistake in noticed[:CONFIG_PROBLEMS]:
-            problem = _problem(data, mistake, blocks=False)
-            if problem not in problems:
-                problems.append(problem)
+            config, fatal = None, [error]
+        first = {mistake.path: mistake for mistake in reversed(noticed)}  # others follow from it
+        text = data.decode("utf-8-sig", "replace")
+        places = Places(text)
+        problems = [_problem(error, places, blocks=True) for error in fatal]
+        shown = list(first.values())[::-1][:CONFIG_PROBLEMS]
+        problems += [_problem(mistake, places, blocks=False) for mistake in shown]
     problems.sort(key=lambda one: (not one.blocks, one.place))
-    return Checked(config, problems, max(0, len(noticed) - CONFIG_PROBLEMS))
+    return Checked(config, problems, len(first) - len(shown))
 
 
-def _problem(data: bytes, error: ConfigError, *, blocks: bool) -> Problem:
-    place = error.place
-    if error.path and place == (0, 0):
-        place = place_of(data.decode("utf-8", "replace"), error.path)
+def _problem(error: ConfigError, places: "Places", *, blocks: bool) -> Problem:
+    place = error.place if error.place != (0, 0) or not error.path else places.of(error.path)
     text = f"{error.path}: {error.within(error.path)}" if error.path else error.within("")
     return Problem(redact(text), place, blocks)  # once more: it may name a secret that was found later
 
 
-def place_of(text: str, path: str) -> Place:
-    """Where the member with the key path ``path`` stands in ``text``, or the nearest one above it; the last
-    one of those with the same key.
-    """
-    try:
-        value = jsonc.parse(text)
-    except ValueError:
-        return 0, 0
-    where, at = "", -1
-    while value.members:
-        named = [(member(where, each.key), each) for each in value.members]
-        fitting = [
-            pair for pair in named if path == pair[0] or path.startswith((f"{pair[0]}.", f"{pair[0]}["))
-        ]
-        if not fitting:
-            break
-        where, found = max(reversed(fitting), key=lambda pair: len(pair[0]))
-        value, at = found.value, found.start
-    return (0, 0) if at < 0 else line_and_column(text, at)
+class Places:
+    """Where the members of the JSON text ``text`` stand."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        try:
+            self._root: jsonc.Value | None = jsonc.parse(text)
+        except ValueError:
+            self._root = None
+
+    def of(self, path: str) -> Place:
+        """Where the member with the key path ``path`` begins, or the nearest one above it; the last one of
+        those with the same key. (0, 0) if there is none.
+        """
+        value, where, at = self._root, "", -1
+        while value is not None and value.members:
+            named = [(member(where, each.key), each) for each in value.members]
+            fitting = [
+                (key, each) for key, each in named if path == key or path.startswith((f"{key}.", f"{key}["))
+            ]
+            if not fitting:
+                break
+            where, found = max(reversed(fitting), key=lambda pair: len(pair[0]))
+            value, at = found.value, found.start
+        return (0, 0) if at < 0 else line_and_column(self._text, at)
 
 
 def line_and_column(text: str, at: int) -> Place:

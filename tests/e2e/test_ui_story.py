@@ -1,5 +1,5 @@
-"""A whole story in a browser, from an empty home: a server is added, signed in to, searched and called; then it
-changes a tool, the change is held, looked at and rejected.
+"""A whole story in a browser, from an empty home: a server is added, signed in to, searched and called; it
+changes a tool, and the change is held, looked at and rejected.
 """
 
 import json

@@ -75,7 +75,7 @@ async def check_text(visit: Visit) -> Answer:
         return await _page(visit, text=text)
     file = await in_thread(lambda: read(visit.sources.config), "config")
     checked = await _checked(file, text)
-    return Answer(render("config_problems.html", checked=checked, hidden=hidden_lines(text)))
+    return Answer(render("config_problems.html", checked=checked, hidden=hidden_lines(text), linked=True))
 
 
 async def difference(visit: Visit) -> Answer:
@@ -135,6 +135,7 @@ async def _page(visit: Visit, *, text: str | None = None, problem: str = "", sta
         text=ShownText(shown),
         checked=checked,
         hidden=hidden_lines(shown),
+        linked=True,
         problem=problem,
         done=_DONE.get(done, ""),
         not_kept=_NOT_KEPT if visit.fields.get("kept") == "no" else "",

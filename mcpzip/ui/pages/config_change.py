@@ -48,6 +48,8 @@ async def propose(visit: Visit, draft: Draft, *, warning: str = "", status: int 
         return {
             "diff": text_diff(before, after),
             "checked": checked,
+            "hidden": [],
+            "linked": False,
             "means": means,
             "unusable": draft.before is not None and was is None,
         }

@@ -16,7 +16,11 @@ from helpers.driver import PATIENCE, command, ended, environment, run, until
 from helpers.ui_client import Page, page_of
 from helpers.ui_places import MARKUP, hostile_place
 
+from mcpzip.ui.pages import ROUTES
+
 EVIL = "http://evil.example"
+FORMS = ("/sign-out", *(path.replace("*", "evil") for method, path in ROUTES if method == "POST"))
+"""Where each form is sent."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +41,7 @@ def test_without_a_sign_in_nothing_is_shown(page: Page) -> None:
             answer = page.get(path, Cookie=cookie)
             assert answer.status == 401
             assert "evil" not in answer.text
-    for path in ("/sign-out", "/servers/evil/restart", "/tools/evil__plain"):
+    for path in FORMS:
         assert page.post(path, {}, Cookie=None).status == 401
 
 
@@ -73,6 +77,8 @@ def test_requests_of_other_sites_are_refused(page: Page) -> None:
         assert page.get(path, Origin=EVIL).status == 403
         assert page.get(path, Sec_Fetch_Site="cross-site").status == 403
     token = page.get("/").form_token
+    for path in FORMS:
+        assert page.post(path, {"form_token": token}, Origin=EVIL).status == 403
     for headers in ({"Origin": EVIL}, {"Origin": "null"}, {"Origin": None}, {"Sec_Fetch_Site": "cross-site"}):
         assert page.post("/servers/evil/stop", {"form_token": token}, **headers).status == 403
         assert page.post("/sign-in", {"token": page.token}, **headers).status == 403
@@ -81,7 +87,7 @@ def test_requests_of_other_sites_are_refused(page: Page) -> None:
 def test_a_forged_form_is_refused(page: Page) -> None:
     other = Page(page.url).sign_in()
     for fields in ({}, {"form_token": ""}, {"form_token": "x"}, {"form_token": other.get("/").form_token}):
-        for path in ("/servers/evil/stop", "/servers/evil/restart", "/tools/evil__plain", "/sign-out"):
+        for path in FORMS:
             assert page.post(path, fields).status == 403
     assert page.get("/").status == 200
 
