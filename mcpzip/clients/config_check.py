@@ -59,6 +59,7 @@ def check(data: bytes, path: str, env: Mapping[str, str]) -> Checked:
 def _problem(error: ConfigError, places: "Places", *, blocks: bool) -> Problem:
     place = error.place if error.place != (0, 0) or not error.path else places.of(error.path)
     text = f"{error.path}: {error.within(error.path)}" if error.path else error.within("")
+    text = text.replace(f"not JSON at line {place[0]}, column {place[1]}", "not JSON", 1)
     return Problem(redact(text), place, blocks)  # once more: it may name a secret that was found later
 
 
