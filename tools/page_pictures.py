@@ -98,9 +98,9 @@ def called(page: Any) -> None:
 
 
 PICTURES = (
-    Picture("overview", "/"),
+    Picture("overview", "/", height=1190),
     Picture("overview-dark", "/", scheme="dark"),
-    Picture("search", "/search?query=post+something+to+a+channel&limit=3", height=1100),
+    Picture("search", "/search?query=send+a+message+to+my+team&limit=3", height=1100),
     Picture("call", "/tools/slack__send_message", called),
     Picture("review", "/review", first_held),
     Picture("config", "/config", mistyped, height=960),
