@@ -5,6 +5,8 @@ as their numbers, and nothing is cut.
 """
 
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Literal
@@ -17,7 +19,9 @@ from mcpzip.ui.held import Segment, segments, whole
 _AROUND = 3
 """Lines around a change that are shown too."""
 _WORK = 1_000_000
-"""Lines of the one text times lines of the other that are compared with each other."""
+"""Lines of the one text times lines of the other that are compared with each other. Of more, first those are
+found that occur once in each.
+"""
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _ENDS = {"\n": "", "\r\n": "", "\r": "<U+000D>", "": " (no line break at the end)"}
 _OTHER_ENDS = {"\n": "<U+000A>", "\r\n": "<U+000D><U+000A>"}
@@ -74,16 +78,66 @@ def operations(old: Sequence[str], new: Sequence[str]) -> list[Operation]:
     """Which lines are equal, and which are not, in order and without a gap."""
     begin = _common(old, new)
     end = _common(old[begin:][::-1], new[begin:][::-1])
+    last, new_last = len(old) - end, len(new) - end
     found: list[Operation] = [("equal", 0, begin, 0, begin)]
-    inner, other = old[begin : len(old) - end], new[begin : len(new) - end]
-    if len(inner) * len(other) > _WORK:
-        found.append(("other", begin, begin + len(inner), begin, begin + len(other)))
-    else:
-        for tag, i, j, k, m in SequenceMatcher(None, inner, other).get_opcodes():
-            kind: Literal["equal", "other"] = "equal" if tag == "equal" else "other"
-            found.append((kind, begin + i, begin + j, begin + k, begin + m))
-    found.append(("equal", len(old) - end, len(old), len(new) - end, len(new)))
-    return [one for one in found if one[1] < one[2] or one[3] < one[4]]
+    at, new_at = begin, begin
+    large = (last - begin) * (new_last - begin) > _WORK
+    anchors = _anchors(old[begin:last], new[begin:new_last]) if large else []
+    for anchor, new_anchor in [*((begin + i, begin + j) for i, j in anchors), (last, new_last)]:
+        found += _compared(old[at:anchor], new[new_at:new_anchor], at, new_at)
+        at, new_at = anchor, new_anchor
+        if anchor < last:
+            found.append(("equal", at, at + 1, new_at, new_at + 1))
+            at, new_at = at + 1, new_at + 1
+    found.append(("equal", last, len(old), new_last, len(new)))
+    return _merged(found)
+
+
+def _compared(old: Sequence[str], new: Sequence[str], at: int, new_at: int) -> list[Operation]:
+    """The operations for lines that begin at ``at`` and ``new_at``."""
+    if len(old) * len(new) > _WORK:
+        return [("other", at, at + len(old), new_at, new_at + len(new))]
+    return [
+        ("equal" if tag == "equal" else "other", at + i, at + j, new_at + k, new_at + m)
+        for tag, i, j, k, m in SequenceMatcher(None, old, new).get_opcodes()
+    ]
+
+
+def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """The most lines that occur once in each text, in an order that both have: where each stands (patience
+    diff, by Bram Cohen).
+    """
+    counts, new_counts = Counter(old), Counter(new)
+    where = {line: at for at, line in enumerate(new) if new_counts[line] == 1}
+    pairs = [(at, where[line]) for at, line in enumerate(old) if counts[line] == 1 and line in where]
+    ends: list[int] = []  # for each length, the least end of a rising sequence of ``new``
+    last: list[int] = []  # the pair of that end
+    before: list[int] = []  # for each pair, the one before it in its sequence
+    for number, (_, at) in enumerate(pairs):
+        length = bisect_left(ends, at)
+        before.append(last[length - 1] if length else -1)
+        ends[length : length + 1] = [at]
+        last[length : length + 1] = [number]
+    found: list[tuple[int, int]] = []
+    number = last[-1] if last else -1
+    while number >= 0:
+        found.append(pairs[number])
+        number = before[number]
+    return found[::-1]
+
+
+def _merged(found: list[Operation]) -> list[Operation]:
+    """``found`` without those that are empty, and with neighbours of one kind as one."""
+    merged: list[Operation] = []
+    for kind, i, j, k, m in found:
+        if i == j and k == m:
+            continue
+        if merged and merged[-1][0] == kind:
+            _, begin, _, new_begin, _ = merged.pop()
+            merged.append((kind, begin, j, new_begin, m))
+        else:
+            merged.append((kind, i, j, k, m))
+    return merged
 
 
 def _groups(found: list[Operation]) -> list[list[Operation]]:

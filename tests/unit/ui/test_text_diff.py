@@ -1,8 +1,11 @@
 """The difference between two texts: nothing is lost, and what differs looks different."""
 
+from unittest.mock import patch
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpzip.ui import text_diff as module
 from mcpzip.ui.text_diff import Line, lines_of, operations, text_diff
 
 texts = st.lists(
@@ -66,20 +69,29 @@ def test_characters_that_nobody_sees_are_shown() -> None:
     assert shown("\ta\r\n", "\tb\r\n") == [("-", "\ta"), ("+", "\tb")]
 
 
-def test_a_large_text_is_not_compared_line_by_line() -> None:
+def test_few_changes_of_a_large_text_are_few() -> None:
+    before = "".join(f"{number}\n}}\n" for number in range(2_000))
+    after = before.replace("\n3\n", "\nthree\n").replace("\n1990\n", "\n")
+    found = text_diff(before, after)
+    assert (found.added, found.removed, len(found.hunks)) == (1, 2, 2)
+
+
+def test_a_large_text_is_compared_in_bounds() -> None:
     before = "".join(f"{number}\n" for number in range(2_000))
     after = "".join(f"{number} \n" for number in range(2_000))
     found = text_diff(before, after)
     assert (found.added, found.removed) == (2_000, 2_000)
 
 
-@given(texts, texts)
-def test_the_operations_make_the_one_out_of_the_other(before: str, after: str) -> None:
+@given(texts, texts, st.booleans())
+def test_the_operations_make_the_one_out_of_the_other(before: str, after: str, large: bool) -> None:
     old, new = lines_of(before), lines_of(after)
     assert "".join(old) == before
     made: list[str] = []
     at = new_at = 0
-    for kind, begin, end, new_begin, new_end in operations(old, new):
+    with patch.object(module, "_WORK", 4 if large else 1_000_000):
+        found = operations(old, new)
+    for kind, begin, end, new_begin, new_end in found:
         assert (begin, new_begin) == (at, new_at)
         at, new_at = end, new_end
         if kind == "equal":
