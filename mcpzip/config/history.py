@@ -18,7 +18,7 @@ import msgspec
 
 from mcpzip.config.paths import history_folder
 from mcpzip.model import limits
-from mcpzip.system.files import remove_file
+from mcpzip.system.files import remove_drafts, remove_file
 from mcpzip.system.state_files import read_state, write_state
 
 _ID = re.compile(r"[0-9]{13}-[0-9a-f]{16}")
@@ -62,6 +62,7 @@ def keep(config_path: str, data: bytes, now: float) -> None:
         return
     latest = int(known[0].id[:13]) if known else 0  # the clock may have been put back
     at = min(max(int(now * 1000), latest + 1, 0), _LATEST)
+    remove_drafts(history_folder(config_path))  # which may contain secrets
     write_state(_path(config_path, f"{at:013d}-{digest}"), data, limits.CONFIG)
     _remove_oldest(config_path)
 

@@ -24,6 +24,7 @@ from mcpzip.config import Config, ServerConfig
 from mcpzip.model.errors import LoginError, McpzipError
 from mcpzip.system.threads import in_thread
 from mcpzip.ui.limits import LOGIN_BEGIN, LOGIN_TIME, LOGINS, LOGINS_KEPT
+from mcpzip.ui.rendering import ShownText
 
 State = Literal["begun", "waiting", "done", "failed", "cancelled"]
 _UNDER_WAY = ("begun", "waiting")
@@ -45,6 +46,11 @@ class LoginReport(msgspec.Struct, frozen=True):
     def is_under_way(self) -> bool:
         """Whether it has not ended."""
         return self.state in _UNDER_WAY
+
+    @property
+    def link(self) -> ShownText:
+        """``url`` whole: it consists of what a URL may have (`LoopbackLogin.expect`)."""
+        return ShownText(self.url)
 
     @property
     def host(self) -> str:

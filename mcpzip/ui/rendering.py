@@ -6,7 +6,7 @@ safe. A name that a template doesn't know is an error.
 
 import time
 from functools import cache
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -18,6 +18,7 @@ from mcpzip.model.durations import age
 _MEGABYTE = 1_000_000
 _LONGEST = 4_000
 """Characters of one text on a page."""
+_STEPS, _MARK = (".", ".."), "~"
 
 
 class ShownText(str):
@@ -56,7 +57,20 @@ def since(moment: float) -> str:
 
 
 def path_part(text: str) -> str:
-    """``text`` as one part of the path of a URL, or as a value in its query."""
+    """``text`` as one part of the path of a URL. ``.`` and ``..`` get a mark, because browsers take them, and
+    their escapes, for steps.
+    """
+    return (_MARK if text in _STEPS else "") + query_part(text)
+
+
+def from_path_part(part: str) -> str:
+    """The text that `path_part` made ``part`` of."""
+    text = unquote(part)
+    return text.removeprefix(_MARK) if text.removeprefix(_MARK) in _STEPS else text
+
+
+def query_part(text: str) -> str:
+    """``text`` as a value in the query of a URL."""
     return quote(text, safe="", errors="replace")
 
 
@@ -71,7 +85,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"number": number, "megabytes": megabytes, "counted": counted, "since": since}
-    made.filters["path_part"] = path_part
+    made.filters |= {"path_part": path_part, "query_part": query_part}
     made.globals["version"] = __version__
     return made
 

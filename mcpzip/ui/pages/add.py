@@ -1,7 +1,6 @@
 """*Add a server*: a form for its name and its command or URL, checked as `mcpzip add` does."""
 
 import os
-from urllib.parse import quote
 
 from mcpzip.clients.config_file import ConfigFile, entry_of
 from mcpzip.clients.migration import Change
@@ -11,7 +10,7 @@ from mcpzip.ui.drafts import Draft
 from mcpzip.ui.limits import ADDED_TEXT
 from mcpzip.ui.page import Answer, Visit
 from mcpzip.ui.pages.config_change import propose
-from mcpzip.ui.rendering import ShownText
+from mcpzip.ui.rendering import ShownText, path_part
 
 _FIELDS = ("name", "words", "env", "header", "cwd")
 
@@ -40,7 +39,7 @@ async def add(visit: Visit) -> Answer:
         return _page(visit, error.within("mcpServers"), 400)
     except ValueError as error:
         return _page(visit, str(error), 400)
-    page = f"/servers/{quote(name, safe='')}"
+    page = f"/servers/{path_part(name)}"
     return await propose(
         visit, Draft(f"Add {name}", made.before, made.after, "/servers", f"{page}?done=added", tries=name)
     )

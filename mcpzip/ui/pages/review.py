@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Sequence
 from typing import Literal
-from urllib.parse import quote
 
 import msgspec
 
@@ -31,6 +30,7 @@ from mcpzip.ui.limits import DECISIONS, ROWS
 from mcpzip.ui.listing import Part, part_of
 from mcpzip.ui.page import Answer, Visit
 from mcpzip.ui.pages.servers import LONGEST_FILTER
+from mcpzip.ui.rendering import path_part
 
 Outcome = Literal["approved", "rejected", "changed", "gone", "unseen"]
 _DONE = {
@@ -189,7 +189,7 @@ async def _item_page(
         status=status,
         item=item,
         problem=problem,
-        path=f"{visit.root}/review/{quote(item.server, safe='')}",
+        path=f"{visit.root}/review/{path_part(item.server)}",
         may_approve=person.is_present(),
         review_command=mcpzip_command(config.path, "review", item.server),
         refresh_command=mcpzip_command(config.path, "refresh", item.server),

@@ -1,7 +1,5 @@
 """One server: its state, its tools, what it wrote to stderr, and the buttons that restart or stop it."""
 
-from urllib.parse import quote
-
 from mcpzip.config.paths import mcpzip_command
 from mcpzip.model.entry import Entry
 from mcpzip.model.signature import parameters, summary
@@ -11,6 +9,7 @@ from mcpzip.ui.listing import part_of
 from mcpzip.ui.page import Answer, Visit
 from mcpzip.ui.pages.server_settings import settings_of
 from mcpzip.ui.pages.servers import LONGEST_FILTER
+from mcpzip.ui.rendering import path_part
 
 _DONE = {
     "restarted": "It starts again, and its tools are listed.",
@@ -85,7 +84,7 @@ async def _disconnect(visit: Visit, *, again: bool) -> Answer:
         done = "restarted"
     else:
         done = "stopped" if said.get("closed") else "not-running"
-    return visit.redirect(f"/servers/{quote(visit.name, safe='')}?done={done}")
+    return visit.redirect(f"/servers/{path_part(visit.name)}?done={done}")
 
 
 def _matches(entry: Entry, wanted: str) -> bool:

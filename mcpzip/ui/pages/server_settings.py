@@ -6,7 +6,6 @@ a person in the browser, and signing out asks nobody, as `mcpzip auth` does.
 
 import os
 import time
-from urllib.parse import quote
 
 import msgspec
 
@@ -27,6 +26,7 @@ from mcpzip.ui.limits import LOGIN_TIME
 from mcpzip.ui.logins import LoginReport
 from mcpzip.ui.page import Answer, Visit
 from mcpzip.ui.pages.config_change import propose
+from mcpzip.ui.rendering import path_part
 
 _ACTIONS = {
     "enable": "Enable",
@@ -107,7 +107,7 @@ async def edit(visit: Visit) -> Answer:
         made = await in_thread(change, "config")
     except McpzipError as error:
         return visit.refuse(409, "The config can't be changed so", str(error))
-    page = f"/servers/{quote(name, safe='')}"
+    page = f"/servers/{path_part(name)}"
     if made.after == made.before:
         return visit.redirect(f"{page}?done=same")
     done = "/servers?done=removed" if action == "remove" else f"{page}?done=saved"
@@ -158,4 +158,4 @@ async def _config(visit: Visit) -> Config:
 
 def _back(visit: Visit, done: str = "") -> Answer:
     end = f"?done={done}" if done else "#sign-in"
-    return visit.redirect(f"/servers/{quote(visit.name, safe='')}{end}")
+    return visit.redirect(f"/servers/{path_part(visit.name)}{end}")

@@ -114,6 +114,21 @@ def test_every_response_forbids_frames_and_foreign_content(page: Page) -> None:
         assert "access-control-allow-origin" not in answer.headers
 
 
+def test_so_does_the_answer_to_what_is_no_request(page: Page) -> None:
+    port = int(page.host.rpartition(":")[2])
+    for said in (b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n<script>\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.settimeout(PATIENCE)
+            connection.sendall(said)
+            connection.shutdown(socket.SHUT_WR)
+            answer = b""
+            while data := connection.recv(1 << 16):
+                answer += data
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert b"content-security-policy: default-src 'none'" in answer
+        assert b"<script>" not in answer
+
+
 def test_the_test_sees_what_acts() -> None:
     assert "alert(1)" in acting(MARKUP)
     assert "img" in acting("<img src=x>")
