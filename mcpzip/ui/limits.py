@@ -49,7 +49,7 @@ REVIEW_CHARACTERS = 30_000
 """Characters of its values that are shown, all together. What isn't shown whole can't be approved there."""
 DECISIONS = 20
 """Refused calls, allowances and projects on the page *Review*."""
-CONFIG_TEXT = 100_000
+CONFIG_TEXT = 80_000
 """Bytes of a config that can be edited on the page. A larger one is edited with `mcpzip edit`."""
 DRAFTS = 16
 """Changes of the config that were shown and can be saved; another one takes the place of the oldest."""

@@ -17,6 +17,7 @@ from helpers.ui_client import Answer, Page, page_of, terminal_page_of
 from helpers.ui_places import MARKUP, hostile_place
 from mcpzip_fakes.launch import FakeServer
 
+from mcpzip.config.project import approve
 from mcpzip.ui.limits import LOGINS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
@@ -162,6 +163,7 @@ def test_somebody_signs_in_and_out(config: Path, fake_mcp: Callable[..., FakeSer
         assert save(page, answer).status == 303
         words = page.get("/servers/shop?done=added").words
         assert "needs login" in words
+        assert f'href="{page.root}/servers/shop#sign-in"' in page.get("/").text
         assert page.submit("/servers/shop/sign-in").headers["location"].endswith("/servers/shop#sign-in")
         waiting = page.get("/servers/shop")
         assert "mcpzip waits until you have signed in" in waiting.words
@@ -199,6 +201,22 @@ def test_what_has_no_sign_in_says_so(page: Page) -> None:
     assert page.submit("/servers/time/sign-out").status == 409
     assert page.submit("/servers/nobody/sign-in").status in (404, 409, 503)
     assert 'id="sign-in"' not in page.get("/servers/time").text
+
+
+def test_a_server_of_the_project_is_not_changed(config: Path) -> None:
+    file = config.parent / ".mcpzip.json"
+    file.write_text('{"mcpServers": {"ours": {"command": "x"}}}')
+    with terminal_page_of(config) as page:
+        page.sign_in()
+        words = page.get("/config").words
+        assert "not trusted, so not used" in words
+        assert '{"mcpServers": {"ours": {"command": "x"}}}' in words
+        approve(str(file), file.read_bytes(), str(config))
+        assert "trusted, so used" in page.get("/config").words
+        answer = page.get("/servers/ours")
+        assert "It is in the file of this project, which is not changed here" in answer.words
+        assert ">Remove</button>" not in answer.text
+        assert page.submit("/servers/ours/edit", action="remove").status == 409
 
 
 def test_hostile_texts_are_only_text(tmp_path: Path) -> None:
