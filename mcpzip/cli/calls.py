@@ -13,6 +13,7 @@ from mcpzip.cli.daemon import NONE_RUNS
 from mcpzip.cli.parameters import config_option, examples, json_option, server_names
 from mcpzip.config import config_path
 from mcpzip.config.paths import find_project
+from mcpzip.model.durations import span
 from mcpzip.server.daemon.call_phases import remarks, seconds_of
 from mcpzip.server.daemon.call_report import CallReport
 from mcpzip.server.daemon.recorded_calls import RecordedCalls
@@ -96,7 +97,7 @@ def _show(found: list[CallReport], as_json: bool) -> None:
         console.say("The daemon remembers no such calls.")
         return
     now = time.time()
-    headings = ("call", "time", "client", "tool", "outcome", ">ms", ">tokens", "besides")
+    headings = ("call", "time", "client", "tool", "outcome", ">took", ">tokens", "besides")
     table = console.Table(*headings, wide=("tool", "besides"), optional=("tokens",))
     for call in found:
         table.row(
@@ -105,7 +106,7 @@ def _show(found: list[CallReport], as_json: bool) -> None:
             f"{call.client} {call.version}".rstrip(),
             call.name,
             _outcome(call),
-            f"{seconds_of(call, now) * 1000:,.0f}",
+            span(seconds_of(call, now)),
             f"{call.tokens:,}" if call.tokens else "",
             "; ".join(filter(None, (*remarks(call, now), call.error))),
         )
@@ -115,7 +116,10 @@ def _show(found: list[CallReport], as_json: bool) -> None:
 def _outcome(call: CallReport) -> console.Cell:
     if call.seconds is None:
         return console.styled("under way", "yellow")
-    decided = (
-        f" ({call.decision}{f': {call.approved_by}' if call.approved_by else ''})" if call.decision else ""
-    )
-    return console.styled(call.outcome + decided, "red" if call.failed else "")
+    return console.styled(f"{call.outcome}{_decided(call)}", "red" if call.failed else "")
+
+
+def _decided(call: CallReport) -> str:
+    if call.decision in ("", "allow"):
+        return ""
+    return f" ({call.decision}: {call.approved_by})" if call.approved_by else f" ({call.decision})"

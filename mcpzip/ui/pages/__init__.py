@@ -8,7 +8,7 @@
 from collections.abc import Mapping
 
 from mcpzip.ui.page import Handler
-from mcpzip.ui.pages import doctor, overview, review, search, server, servers, tool
+from mcpzip.ui.pages import calls, doctor, overview, review, search, server, servers, tool
 
 ROUTES: Mapping[tuple[str, str], Handler] = {
     ("GET", "/"): overview.show,
@@ -19,6 +19,8 @@ ROUTES: Mapping[tuple[str, str], Handler] = {
     ("GET", "/search"): search.show,
     ("GET", "/tools/*"): tool.show,
     ("POST", "/tools/*"): tool.call,
+    ("GET", "/calls"): calls.show,
+    ("GET", "/calls/*"): calls.show_one,
     ("GET", "/review"): review.show,
     ("GET", "/review/*"): review.show_item,
     ("POST", "/review/*/approve"): review.approve,
