@@ -9,6 +9,7 @@ The rules:
 import asyncio
 import os
 import socket
+from contextlib import suppress
 
 from mcpzip import __version__
 from mcpzip.model.errors import McpzipError
@@ -66,7 +67,7 @@ class DaemonSession:
             connection.setblocking(False)
             async with asyncio.timeout(OPENING):
                 return await cls._begun(socket.socket(fileno=connection.detach()))
-        except (OSError, TimeoutError, JsonRpcError):
+        except (OSError, TimeoutError, McpzipError):  # it has just ended, or is suspended
             return None
 
     @classmethod
@@ -109,6 +110,8 @@ class DaemonSession:
     async def close(self) -> None:
         """Ends the session."""
         await cancel(self._reading)
+        with suppress(OSError):
+            await self._writer.wait_closed()
 
     async def _initialize(self) -> None:
         params = join_object({"protocolVersion": quote(_VERSION), "capabilities": b"{}", "clientInfo": INFO})
