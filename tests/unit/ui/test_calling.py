@@ -1,4 +1,4 @@
-"""Calls from the page: by the daemon while one runs; its session ends when it isn't used, and nobody is asked."""
+"""Calls from the page: by the daemon while one runs, in a session that ends when it isn't used."""
 
 import asyncio
 import json
@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from helpers.driver import comes_true
 
 from mcpzip.config import Config
 from mcpzip.config.schema import PolicyConfig
@@ -201,14 +202,12 @@ async def test_a_session_ends_when_it_is_not_used(
     (session,) = opened
     session.answer = asyncio.get_running_loop().create_future()
     waiting = asyncio.create_task(calls.call(proxy, ENTRY, b"{}"))  # type: ignore[arg-type]
-    while len(session.asked) < 2:
-        await asyncio.sleep(0)
+    await comes_true(lambda: len(session.asked) == 2)
     await asyncio.sleep(0.03)
     assert session.is_open, "a call is under way"
     session.answer.set_result(b"{}")
     await waiting
-    while session.is_open:
-        await asyncio.sleep(0.001)
+    await comes_true(lambda: not session.is_open)
     with pytest.raises(McpzipError, match="kept no more"):
         await calls.kept("r1-madnawbx2cwm5gkt", b"{}")
     await calls.close()
