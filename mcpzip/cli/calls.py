@@ -10,13 +10,14 @@ import msgspec
 
 from mcpzip.cli import console
 from mcpzip.cli.daemon import NONE_RUNS
-from mcpzip.cli.parameters import config_option, examples, json_option, server_names
+from mcpzip.cli.parameters import config_option, examples, hint, json_option, server_names
 from mcpzip.config import config_path
 from mcpzip.config.paths import find_project
 from mcpzip.model.durations import span
 from mcpzip.server.daemon.call_phases import remarks, seconds_of
 from mcpzip.server.daemon.call_report import CallReport
 from mcpzip.server.daemon.recorded_calls import RecordedCalls
+from mcpzip.server.run_file import running
 
 SHOWN = 20
 """Calls without --limit."""
@@ -56,7 +57,8 @@ def calls(
     The daemon remembers the last thousand, in memory and without arguments and results. For a log that lasts
     there is mcpzip audit.
     """
-    recorded = RecordedCalls(config_path(config, os.environ), find_project(os.environ))
+    path = config_path(config, os.environ)
+    recorded = RecordedCalls(path, find_project(os.environ))
     wanted = _filter(server, tool, client, failed=failed)
     try:
         while True:
@@ -67,11 +69,20 @@ def calls(
                 console.say(NONE_RUNS)
             else:
                 _show([call for call in found or () if wanted(call)][-limit:], as_json)
+            if not as_json:
+                _tell_of_others(path)
             if not watch:
                 return 0
             time.sleep(INTERVAL)
     except KeyboardInterrupt:
         return 0
+
+
+def _tell_of_others(path: str) -> None:
+    """Says that other processes remember calls too, if there are any."""
+    if others := sum(not run.daemon for run in running(path)):
+        are = "1 process serves" if others == 1 else f"{others} processes serve"
+        console.note(f"{are} agents without the daemon, and calls of those are not shown: {hint('ps')}")
 
 
 def _filter(

@@ -65,6 +65,14 @@ def test_calls_are_chosen(home: Home) -> None:
         assert found(home, "--failed") == []
 
 
+def test_calls_that_are_remembered_elsewhere_are_said_to_be(home: Home) -> None:
+    with home.serving() as client, home.serving(words=("--no-daemon",)) as alone:
+        said(client)
+        said(alone, "where")
+        until(lambda: "1 process serves agents without the daemon" in told(home))
+        assert [call["tool"] for call in found(home)] == ["say"]
+
+
 def test_more_calls_than_one_answer_has(home: Home) -> None:
     with home.serving() as client:
         numbers = [client.send_call("up__say", {"n": n}) for n in range(300)]

@@ -196,15 +196,16 @@ async def test_a_tool_has_the_name_that_clients_know(
 async def test_a_session_ends_when_it_is_not_used(
     opened: list[FakeSession], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calling, "IDLE", 0.01)
     calls, proxy = Calling("c", ""), FakeProxy("meta")
     await calls.call(proxy, ENTRY, b"{}")  # type: ignore[arg-type]
     (session,) = opened
     session.answer = asyncio.get_running_loop().create_future()
     waiting = asyncio.create_task(calls.call(proxy, ENTRY, b"{}"))  # type: ignore[arg-type]
     await comes_true(lambda: len(session.asked) == 2)
-    await asyncio.sleep(0.03)
+    calls._end_if_unused()
+    await asyncio.sleep(0)
     assert session.is_open, "a call is under way"
+    monkeypatch.setattr(calling, "IDLE", 0.0)
     session.answer.set_result(b"{}")
     await waiting
     await comes_true(lambda: not session.is_open)

@@ -1,6 +1,7 @@
 """Calls as a daemon tells of them: piece by piece, and what the time of each passed with."""
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -124,6 +125,13 @@ def test_a_question_in_the_middle_of_another_one() -> None:
     assert dict(spent(call, 0)) == {"server": 1.0, "client": 3.0}
     over = report(4.0, ("sent", 0.0), ("roots", 1.0), ("question over", 2.0))
     assert dict(spent(over, 0)) == {"server": 3.0, "client": 1.0}
+
+
+def test_the_page_has_all_that_is_told() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "calls.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    named = {name.strip(" `") for row in rows for name in row.split(",")}
+    assert named == {*CallReport.__struct_fields__, *HAPPENED}
 
 
 def test_every_event_has_words() -> None:
