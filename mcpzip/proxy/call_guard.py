@@ -204,6 +204,8 @@ class CallGuard:
         the client: that of the policy, if it denies the call however it is made.
         """
         client, verdict = exchange.client, self._verdict(entry, exchange.client)
+        if exchange.record is not None:
+            exchange.record.decided(verdict.decision, verdict.rule)
         if verdict.decision == "deny":
             error = self._denied(entry, verdict)
         if (log := self._audit_log()) is not None:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Iterator
 from itertools import count
 from time import perf_counter, time
 
-from mcpzip.model.errors import CallRefusedError
+from mcpzip.model.errors import CallRefusedError, InvalidArgumentsError
 from mcpzip.model.limits import RECORDED_CALLERS, RECORDED_CALLS, RECORDED_NAME
 from mcpzip.model.quoting import shortened
 from mcpzip.proxy.call_record import Caller, CallRecord, changes
@@ -78,7 +78,8 @@ class CallRecords:
 
     def failed(self, record: CallRecord, error: BaseException) -> None:
         """The call of ``record`` has no result."""
-        if not isinstance(error, asyncio.CancelledError):
+        # What is wrong with arguments quotes them.
+        if not isinstance(error, asyncio.CancelledError | InvalidArgumentsError):
             record.error = shortened(str(error), _ERROR)
         self._end(record, outcome_of_error(error))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from helpers.bridging import SAID, SAMPLE, WAIT, Bridge, Wire, bridged, resumed
 from helpers.driver import Json, comes_true, executed, proxy_of
-from helpers.programs import META, call_to_make, run_code
+from helpers.programs import META, call_to_make, error, run_code
 from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.proxy.exchange import Client, Exchange
@@ -213,6 +213,17 @@ async def test_the_calls_of_a_program_name_it(tmp_path: Path) -> None:
     assert [events(call) for call in calls] == [SENT] * 2
 
 
+async def test_what_is_wrong_with_a_program_is_not_remembered(tmp_path: Path) -> None:
+    """The reply quotes the program, and so its arguments."""
+    async with bridged(tmp_path, **META) as bridge:
+        wire = await bridge.legacy()
+        assert "hush" in await error(wire, "up__look(do=[])\nhush")
+        (program,) = recorded(bridge)
+        assert (program.outcome, program.error) == ("no result", "")
+        await run_code(wire, "raise ValueError('hush')")
+        assert "hush" not in repr(list(bridge.proxy.tool_caller.calls))
+
+
 async def test_the_call_that_a_paused_program_waits_for_is_its_own(tmp_path: Path) -> None:
     async with bridged(tmp_path, **META) as bridge:
         wire = await bridge.legacy()
@@ -226,8 +237,13 @@ async def test_what_may_do_more_than_read_is_remembered_as_refused(tmp_path: Pat
         wire = await bridge.legacy()
         await wire.call({"name": "up__run", "arguments": {}}, "execute_read_tool")
         (call,) = recorded(bridge)
-    assert (call.outcome, call.events) == ("not read-only", ())
-    assert call.error
+        assert (call.outcome, call.events, call.decision) == ("not read-only", (), "")
+        assert call.error
+    async with bridged(tmp_path, expose={"split": True}, policy={"destroys": "deny"}) as bridge:
+        wire = await bridge.legacy()
+        await wire.call({"name": "up__run", "arguments": {}}, "execute_read_tool")
+        (call,) = recorded(bridge)
+        assert (call.outcome, call.decision, call.rule) == ("denied", "deny", "policy.destroys")
 
 
 async def test_who_calls_is_told_apart(tmp_path: Path) -> None:
