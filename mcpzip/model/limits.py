@@ -242,6 +242,17 @@ GREETING = 4 * MiB
 """What a `mcpzip serve` says to the daemon before the messages of its client; settings that are told again
 count extra. A longer greeting is refused, and its client is served without the daemon."""
 
+# --- calls that are remembered ------------------------------------------------------------------------------
+
+RECORDED_CALLS = 1_000
+"""Calls that a process remembers, for each environment of its agents. Of more, the oldest are forgotten."""
+RECORDED_EVENTS = 32
+"""Events of one such call. Later ones are not noted."""
+RECORDED_NAME = 200
+"""Characters of the names of its server and its tool. The rest is left out."""
+RECORDED_CALLERS = 64
+"""Clients whose names are remembered for later calls. With more, they are read anew."""
+
 # --- a file -------------------------------------------------------------------------------------------------
 
 CASSETTE = 64 * MiB

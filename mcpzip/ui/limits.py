@@ -25,6 +25,8 @@ BROWSER_SESSIONS = 16
 """Browsers that are signed in at a time; another one signs the oldest out."""
 STREAMS = 24
 """Streams of changes at a time, one for each tab that is looked at."""
+CALLS_OF_PROGRAM = 100
+"""Calls of a program on its page."""
 ROWS = 50
 """Rows of a list on one page; a list has pages, and a filter that the server applies."""
 STDERR_LINES = 40

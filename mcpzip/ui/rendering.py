@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from mcpzip import __version__
 from mcpzip.model import sanitize
-from mcpzip.model.durations import age
+from mcpzip.model.durations import age, span
 
 _MEGABYTE = 1_000_000
 _LONGEST = 4_000
@@ -56,6 +56,13 @@ def since(moment: float) -> str:
     return age(max(0.0, time.time() - moment))
 
 
+def clock(moment: float) -> str:
+    """The time of day at this Unix time; with the date, if that is not today."""
+    then = time.localtime(moment)
+    today = time.strftime("%Y-%m-%d") == time.strftime("%Y-%m-%d", then)
+    return time.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S", then)
+
+
 def path_part(text: str) -> str:
     """``text`` as one part of the path of a URL. ``.`` and ``..`` get a mark, because browsers take them, and
     their escapes, for steps.
@@ -86,6 +93,7 @@ def _environment() -> Environment:
     )
     made.filters |= {"number": number, "megabytes": megabytes, "counted": counted, "since": since}
     made.filters |= {"path_part": path_part, "query_part": query_part}
+    made.filters |= {"path_part": path_part, "clock": clock, "span": span}
     made.globals["version"] = __version__
     return made
 

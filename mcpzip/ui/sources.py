@@ -22,6 +22,8 @@ from mcpzip.config.paths import logs_folder, pins_path, snapshot_path, state_pat
 from mcpzip.model.tokens import estimate
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.daemon import asking
+from mcpzip.server.daemon.call_report import CallReport
+from mcpzip.server.daemon.recorded_calls import RecordedCalls
 from mcpzip.server.daemon.report import DaemonReport
 from mcpzip.server.run_file import Run, running
 from mcpzip.server.token_costs import Costs, measured
@@ -29,6 +31,7 @@ from mcpzip.system.log_files import LogEntry, LogReader
 from mcpzip.system.process_memory import Memory, memory_of
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.system.threads import in_thread
+from mcpzip.ui.calling import Calling
 from mcpzip.ui.drafts import Drafts
 from mcpzip.ui.examinations import Examinations
 from mcpzip.ui.limits import LOG_LINES_KEPT, LOG_SERVERS
@@ -54,6 +57,15 @@ class Processes(msgspec.Struct, frozen=True):
         return [*([] if self.daemon is None else [self.daemon]), *self.retiring]
 
 
+class Calls(msgspec.Struct, frozen=True):
+    """The last calls, the oldest first. by_daemon: whether they are those of the daemon; else those that were
+    made from here.
+    """
+
+    found: Sequence[CallReport]
+    by_daemon: bool
+
+
 class _Opened:
     """A proxy, and how many requests use it. costs: of its tools, once they are counted."""
 
@@ -77,6 +89,8 @@ class Sources:
         self.logins = Logins(warn, self._list)
         self.trying = asyncio.Lock()
         """Held while a server is tried before it is added."""
+        self.calling = Calling(config, project)
+        self._recorded, self._looking = RecordedCalls(config, project), asyncio.Lock()
         state = state_path(config, project)
         files = (config, project, trust_path(config), pins_path(config), snapshot_path(state))
         self._files = [path for path in files if path]
@@ -116,6 +130,19 @@ class Sources:
         return await in_thread(
             lambda: asking.ask(self.config, self.project, "disconnect", **said), "disconnect"
         )
+
+    # --- calls
+
+    async def calls(self) -> Calls:
+        """The last calls. Raises DaemonSilentError, McpzipError if the daemon is too old to remember any, and
+        ConfigError.
+        """
+        async with self._looking:
+            found = await in_thread(self._recorded.look, "calls")
+        if found is not None:
+            return Calls(found, by_daemon=True)
+        async with self.proxy() as proxy:
+            return Calls([CallReport.of(one) for one in proxy.tool_caller.calls][::-1], by_daemon=False)
 
     # --- tools
 
@@ -219,6 +246,7 @@ class Sources:
     async def close(self) -> None:
         """Ends what was opened."""
         await self.logins.close()
+        await self.calling.close()
         opened, self._opened = self._opened, None
         if opened is not None:
             if opened.costs is not None:

@@ -42,13 +42,18 @@ def paths(served: Served) -> tuple[str, ...]:
     """Every kind of page."""
     tools = re.findall(r'href="[^"]+?(/tools/[^"]+)"', served.get("/servers/evil").text)
     held = re.findall(r'href="[^"]+?(/review/[^"]+)"', served.get("/review").text)
-    assert (len(tools), len(held)) == (2, 3)
+    for tool in tools:
+        served.submit(tool, json="{}")  # a call that fails, of a tool whose name is markup
+    calls = re.findall(r'href="[^"]+?(/calls/[^"]+)"', served.get("/calls").text)
+    assert (len(tools), len(held), len(calls)) == (2, 3, 2)
     return (
         "/",
         "/servers",
         "/servers/evil",
         "/search?query=find+me&limit=1",
         *tools,
+        "/calls",
+        calls[0],
         "/review",
         held[1],  # with an approved definition
         "/config",

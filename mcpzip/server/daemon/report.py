@@ -9,7 +9,7 @@ from mcpzip import __version__
 from mcpzip.config import Config
 from mcpzip.server.daemon.client import DaemonClient
 from mcpzip.server.daemon.proxies import SharedProxy
-from mcpzip.server.run_file import name_and_version
+from mcpzip.wire.client_info import name_and_version
 
 
 class ClientReport(msgspec.Struct, frozen=True):

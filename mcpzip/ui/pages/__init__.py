@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from mcpzip.ui.page import Handler
 from mcpzip.ui.pages import (
     add,
+    calls,
     config,
     config_change,
     doctor,
@@ -37,6 +38,8 @@ ROUTES: Mapping[tuple[str, str], Handler] = {
     ("GET", "/search"): search.show,
     ("GET", "/tools/*"): tool.show,
     ("POST", "/tools/*"): tool.call,
+    ("GET", "/calls"): calls.show,
+    ("GET", "/calls/*"): calls.show_one,
     ("GET", "/review"): review.show,
     ("GET", "/review/*"): review.show_item,
     ("POST", "/review/*/approve"): review.approve,

@@ -2,8 +2,10 @@
 
 from mcpzip.config.paths import mcpzip_command
 from mcpzip.model.entry import Entry
+from mcpzip.model.errors import McpzipError
 from mcpzip.model.signature import parameters, summary
 from mcpzip.ui.facts import server_rows
+from mcpzip.ui.latency import Latency, latency
 from mcpzip.ui.limits import STDERR_LINES
 from mcpzip.ui.listing import part_of
 from mcpzip.ui.page import Answer, Visit
@@ -45,6 +47,7 @@ async def show(visit: Visit) -> Answer:
             (entry, summary(entry.description), parameters(entry.input_schema(), _SIGNATURE))
             for entry in part.rows
         ]
+    latency_now, calls_problem = await _latency(visit)
     log = [entry for entry in await sources.log_of(visit.name) if entry.event in ("stderr", "stdout")]
     return visit.page(
         "server.html",
@@ -57,11 +60,21 @@ async def show(visit: Visit) -> Answer:
         lines=lines,
         find=wanted,
         tools=len(entries),
+        latency=latency_now,
+        calls_problem=calls_problem,
         log=log[-STDERR_LINES:],
         logs_command=mcpzip_command(sources.config, "logs", visit.name),
         review_command=mcpzip_command(sources.config, "review", visit.name),
         memory=found.memory,
     )
+
+
+async def _latency(visit: Visit) -> tuple[Latency | None, str]:
+    """How long the last calls took, or why that isn't known."""
+    try:
+        return latency((await visit.sources.calls()).found, visit.name), ""
+    except McpzipError as error:
+        return None, str(error)
 
 
 async def restart(visit: Visit) -> Answer:

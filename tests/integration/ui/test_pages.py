@@ -138,7 +138,8 @@ def test_a_call_that_fails_says_so(page: Page) -> None:
 
 def test_pages_that_are_not_there(page: Page) -> None:
     for path in (
-        "/calls",
+        "/calls/999999",
+        "/calls/x",
         "/servers/voice/restart",
         "/static/base.html",
         "/static/..%2fpage.py",

@@ -150,11 +150,16 @@ def test_texts_of_a_server_are_only_text(page: Page) -> None:
         links = re.findall(r'href="[^"]+?(/tools/[^"]+)"', found.text)
         assert len(links) == 2, name
         paths.update(links)
+    for link in links:
+        assert page.submit(link, json="{}").status == 200  # which fails, and is remembered with its name
+    calls = re.findall(r'href="[^"]+?(/calls/[0-9]+)"', page.get("/calls").text)
+    assert len(calls) >= 2
+    paths |= {"/calls", "/calls?server=%3Cb%3E&tool=%3Cscript%3E&outcome=%22%3E&client=x", *calls}
     for path in paths:
         answer = page.get(path)
         assert answer.status == 200, path
         assert acting(answer.text) == [], path
-        assert "49" not in answer.text or "{{ 7*7 }}" in answer.words
+        assert str(7919 * 7919) not in answer.text, path
         assert not set(answer.text) & set("\u202e\u200b\x1b\x07"), path
     assert "\\u202e\\u200b\\x1b]0;t\\x07" in page.get("/servers/evil").text
 
@@ -167,6 +172,10 @@ def test_hostile_paths_and_queries_are_only_text(page: Page) -> None:
         "/servers/evil?done=%3Cscript%3E&find=%3Cimg%3E&page=-1",
         "/search?query=%3Cscript%3E%E2%80%AE&server=%22%3E&limit=%22%3E",
         "/search?query=%ff%00%1b",
+        "/calls/%3Cscript%3E",
+        "/calls?tool=%3Cscript%3E%E2%80%AE&page=%22%3E&server=%22%3E",
+        "/tools/evil__plain?kept=%3Cscript%3E&from=%22%3E",
+        "/tools/evil__plain?kept=r1-madnawbx2cwm5gkt&from=1",
     ):
         answer = page.get(path)
         assert answer.status in (200, 404)
