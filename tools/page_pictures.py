@@ -102,6 +102,7 @@ PICTURES = (
     Picture("overview-dark", "/", scheme="dark"),
     Picture("search", "/search?query=send+a+message+to+my+team&limit=3", height=1100),
     Picture("call", "/tools/slack__send_message", called),
+    Picture("calls", "/calls"),
     Picture("review", "/review", first_held),
     Picture("config", "/config", mistyped, height=960),
     Picture("difference", "/config", edited),
