@@ -36,7 +36,6 @@ _LAST_WORDS_TIME = 3.0
 _CONNECTIONS = 64
 
 _NOT_SIGNED_IN = "Not signed in"
-_STILL = "The login goes on waiting; the terminal says where to sign in."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +49,12 @@ class _Request:
 
 
 class Callback:
-    """One server, for one login to ``name``. tell: shows a sentence to the person."""
+    """One server, for one login to ``name``. tell: shows a sentence to the person. place: where that is."""
 
-    def __init__(self, name: str, listening: socket.socket, tell: Callable[[str], None]) -> None:
-        self._name, self._tell = name, tell
+    def __init__(
+        self, name: str, listening: socket.socket, tell: Callable[[str], None], place: str = "The terminal"
+    ) -> None:
+        self._name, self._tell, self._place = name, tell, place
         self._socket = listening
         self._host = f"{LOOPBACK}:{listening.getsockname()[1]}"
         self.redirect_uri = f"http://{self._host}{PATH}"
@@ -66,9 +67,16 @@ class Callback:
         self._told: set[str] = set()
 
     @classmethod
-    async def listen(cls, name: str, tell: Callable[[str], None], port: int = 0, rather: int = 0) -> Self:
+    async def listen(
+        cls,
+        name: str,
+        tell: Callable[[str], None],
+        port: int = 0,
+        rather: int = 0,
+        place: str = "The terminal",
+    ) -> Self:
         """Listens on ``port``; with 0 on ``rather`` where that is free, else on any. Raises LoginError."""
-        callback = cls(name, _listening(port, rather), tell)
+        callback = cls(name, _listening(port, rather), tell, place)
         callback._server = await asyncio.start_server(callback._came, sock=callback._socket, limit=_HEAD)
         return callback
 
@@ -165,12 +173,12 @@ class Callback:
             async with asyncio.timeout(_OUTCOME_TIME):
                 worked = await asyncio.shield(self._outcome)
         except TimeoutError:
-            return response(504, "Still at it", "Look at the terminal for how it ends.")
+            return response(504, "Still at it", f"{self._place} says how it ends.")
         if worked:
             text = "mcpzip can use this server now. You can close this window."
             return response(200, f"Signed in to {self._name}", text)
         return response(
-            502, _NOT_SIGNED_IN, f"{self._name} could not be signed in to. The terminal says why."
+            502, _NOT_SIGNED_IN, f"{self._name} could not be signed in to. {self._place} says why."
         )
 
     def _stranger(self, request: _Request) -> tuple[int, str] | None:
@@ -201,7 +209,8 @@ class Callback:
         if aloud and not ended and why not in self._told:
             self._told.add(why)  # each once: who can reach this port shall not fill the terminal
             self._tell(f"Refused something at {self.redirect_uri}: {why[0].lower()}{why[1:]} Still waiting.")
-        text = f"{why} {'The terminal says how the login went.' if ended else _STILL}"
+        still = f"The login goes on waiting; {self._place[0].lower()}{self._place[1:]} says where to sign in."
+        text = f"{why} {f'{self._place} says how the login went.' if ended else still}"
         return response(status, _NOT_SIGNED_IN, text)
 
 

@@ -2,17 +2,16 @@
 
 import os
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
 
 import click
 
 from mcpzip.auth import mcp_remote
+from mcpzip.auth.beginning import login_lock, signed_in_server
 from mcpzip.auth.codec import canonical
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.sign_ins import SignIns
-from mcpzip.auth.status import AuthStatus, Listing, address, left_over, status_of
+from mcpzip.auth.status import AuthStatus, address, left_over, status_of
 from mcpzip.auth.store import Store
 from mcpzip.cli import console
 from mcpzip.cli.console import warn
@@ -20,9 +19,9 @@ from mcpzip.cli.parameters import examples, hint, server_names
 from mcpzip.cli.proxy_session import known_server, with_proxy
 from mcpzip.config.schema import AuthConfig, ServerConfig
 from mcpzip.model.durations import age
-from mcpzip.model.errors import LoginError, McpzipError
+from mcpzip.model.errors import McpzipError
 from mcpzip.proxy.proxy import Proxy
-from mcpzip.proxy.status import ServerStatus
+from mcpzip.proxy.status import listing_of
 from mcpzip.system.threads import in_thread
 
 TIMEOUT = 300.0
@@ -59,9 +58,9 @@ async def login(proxy: Proxy, name: str, no_browser: bool, timeout: float, force
 
     The URL is printed too, and may be opened on another device. Exit code 1 when the sign-in failed.
     """
-    server = _login_server(proxy, name)
+    server = signed_in_server(proxy.config, known_server(proxy, name))
     store = SignIns(proxy.config, warn).store
-    async with _login_lock(store, server):
+    async with login_lock(store, server):
         before = await in_thread(partial(store.load, server.url), "auth")
         if server.auth is not None and server.auth.grant == "client_credentials":
             from mcpzip.auth.login import sign_in
@@ -130,48 +129,6 @@ async def status(proxy: Proxy, as_json: bool) -> int:
 
 
 # ---- login
-
-
-def _login_server(proxy: Proxy, name: str) -> ServerConfig:
-    """The server called ``name``. Raises McpzipError when it doesn't use OAuth."""
-    server = proxy.config.servers[known_server(proxy, name)]
-    where = proxy.config.path
-    if server.transport == "stdio":
-        remedy = f'what it needs goes into its "env" in {where}'
-        raise McpzipError(f"{name} runs on this machine and is not signed in to; {remedy}.")
-    if server.problem:
-        raise McpzipError(f"{name}: {server.problem}")
-    if server.disabled:
-        raise McpzipError(f'{name} is disabled; remove "disabled" from it in {where} first.')
-    if server.headers_command:
-        raise McpzipError(
-            f'{name} is signed in to by its "headersCommand"; remove that in {where} to sign in here.'
-        )
-    if any(header.lower() == "authorization" for header in server.headers):
-        way = "with the Authorization header"
-        raise McpzipError(f"{name} is signed in to {way} in {where}; remove that to sign in here.")
-    if server.auth is None:
-        raise McpzipError(f'{name} has "auth": false in {where}; remove that to sign in.')
-    return server
-
-
-@asynccontextmanager
-async def _login_lock(store: Store, server: ServerConfig) -> AsyncIterator[None]:
-    """Raises LoginError while another process signs in to ``server``."""
-    held = False
-    try:
-        async with store.locked(f"login {canonical(server.url)}", timeout=0):
-            held = True
-            yield
-    except TimeoutError as error:
-        if held:
-            raise
-        remedy = "Finish that one, or end it with Ctrl-C."
-        raise LoginError(f"Another login to {server.name} is under way. {remedy}") from error
-    except OSError as error:
-        if held:
-            raise
-        raise LoginError(f"{error.filename or 'The sign-ins'} can't be written: {error.strerror}.") from error
 
 
 async def _login_person(
@@ -269,17 +226,11 @@ async def _statuses(proxy: Proxy) -> list[AuthStatus]:
         grant = kept.pop(canonical(server.url), None)
         if grant is None and server.auth is not None and server.auth.mcp_remote:
             grant = mcp_remote.read(server.url, server.headers, os.environ)
-        found.append(status_of(server, grant, _listing(listed[name]), now, sign_ins.command(name)))
+        found.append(status_of(server, grant, listing_of(listed[name]), now, sign_ins.command(name)))
     for grant in kept.values():
         command = sign_ins.command(address(grant.url)).replace(" login ", " logout ", 1)
         found.append(left_over(grant, now, command))
     return found
-
-
-def _listing(known: ServerStatus) -> Listing:
-    if "needs a login" in known.reason or known.state == "needs login":
-        return "refused"
-    return "done" if known.listed_at is not None and not known.reason else "never"
 
 
 def _show(found: list[AuthStatus], config: str) -> None:

@@ -53,6 +53,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "servers": "Ask every server for its tools; also: list.",
         "status": "Show the agents that are served now.",
         "ps": "Show agents, servers and their processes.",
+        "calls": "Show the last calls of tools.",
         "doctor": "Find what is wrong, and what fixes it.",
         "logs": "Show what servers wrote to stderr.",
         "audit": "Show which tools were called, by whom.",

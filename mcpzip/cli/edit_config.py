@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import time
 from typing import Any
 
 import click
@@ -10,13 +11,14 @@ import click
 from mcpzip.catalog import Failed, Listed
 from mcpzip.cli import console
 from mcpzip.cli.parameters import config_option, examples, hint, server_names
-from mcpzip.cli.proxy_session import proxy_with
 from mcpzip.clients.config_file import ConfigFile, entry_of, entry_of_json
-from mcpzip.clients.migration import Change, write
-from mcpzip.config import config_path, load, parse
+from mcpzip.clients.migration import Change
+from mcpzip.config import config_path, history, load, parse
+from mcpzip.config.saving import present, save
 from mcpzip.doctor.pin_checks import held_in_brief
 from mcpzip.model import limits
 from mcpzip.model.errors import NEEDS_LOGIN
+from mcpzip.proxy.trial import listed_by
 from mcpzip.system.files import write_atomic
 
 _USED = "A running mcpzip uses it within a second."
@@ -94,7 +96,7 @@ def _add(name: str, entry: dict[str, Any], config: str | None, *, force: bool, c
         console.warn(f"{name} was not added, because it does not answer: {found.reason.rstrip('.')}.")
         console.warn("To add it all the same, repeat this with --no-check.")
         return 1
-    write(change)
+    save_change(change)
     if isinstance(found, Listed):
         count = len(found.record.entries)
         tools = f"{count} {'tool' if count == 1 else 'tools'}"
@@ -112,9 +114,7 @@ async def listed_after(change: Change, name: str) -> Listed | Failed:
     """The tools of ``name`` in the config as ``change`` leaves it."""
     config = parse(change.after, change.path, os.environ)
     with console.spinner(f"asking {name} for its tools", aside=True):
-        async with proxy_with(config) as proxy:
-            (found,) = await proxy.refresh([name])
-    return found
+        return await listed_by(config, name, console.warn)
 
 
 @click.command(
@@ -127,7 +127,7 @@ async def listed_after(change: Change, name: str) -> Listed | Failed:
 def remove(names: tuple[str, ...], config: str | None) -> int:
     """Remove servers from the config."""
     file = _open(config)
-    write(file.remove(names))
+    save_change(file.remove(names))
     console.say(f"Removed {', '.join(names)} from {file.path}.")
     return 0
 
@@ -143,7 +143,7 @@ def remove(names: tuple[str, ...], config: str | None) -> int:
 def rename(name: str, new: str, config: str | None) -> int:
     """Rename a server. Its tools get the new name in front of theirs; a login stays valid."""
     file = _open(config)
-    write(file.rename(name, new))
+    save_change(file.rename(name, new))
     console.say(f"Renamed {name} to {new} in {file.path}. {_USED}")
     return 0
 
@@ -174,7 +174,7 @@ def disable(names: tuple[str, ...], config: str | None) -> int:
 
 def _enable(names: tuple[str, ...], config: str | None, *, enabled: bool) -> int:
     file = _open(config)
-    write(file.enable(names, enabled=enabled))
+    save_change(file.enable(names, enabled=enabled))
     console.say(f"Switched {', '.join(names)} {'on' if enabled else 'off'} in {file.path}. {_USED}")
     return 0
 
@@ -191,7 +191,10 @@ def edit(config: str | None) -> int:
     path = config_path(config, os.environ)
     if not os.path.exists(path):
         write_atomic(path, b'{\n  "mcpServers": {}\n}\n', 0o600)
+    before = present(path)
     click.edit(filename=path)
+    if before is not None and present(path) != before:
+        _keep(path, before)
     loaded = load(path, os.environ)
     for warning in loaded.warnings:
         console.warn(warning)
@@ -207,3 +210,16 @@ def edit(config: str | None) -> int:
 
 def _open(config: str | None) -> ConfigFile:
     return ConfigFile(config_path(config, os.environ), os.environ)
+
+
+def _keep(path: str, before: bytes) -> None:
+    try:
+        history.keep(path, before, time.time())
+    except OSError as error:
+        console.warn(f"The version before was not kept: {error.strerror or error}.")
+
+
+def save_change(change: Change) -> None:
+    """Saves an edited config, and keeps the version before. Raises ConfigSaveError."""
+    for problem in save(change.path, change.before, change.after, mode=0o600):
+        console.warn(problem)

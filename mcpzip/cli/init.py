@@ -20,14 +20,14 @@ import click
 
 from mcpzip.catalog import Failed
 from mcpzip.cli import console
-from mcpzip.cli.edit_config import listed_after
+from mcpzip.cli.edit_config import listed_after, save_change
 from mcpzip.cli.init_search import SearchSettings
 from mcpzip.cli.migrate import ourselves, show_moves
 from mcpzip.cli.parameters import client_names, config_option, examples, hint
 from mcpzip.cli.questions import Questions
 from mcpzip.clients.config_file import ConfigFile
 from mcpzip.clients.known import Client, known_clients
-from mcpzip.clients.migration import Change, registration, write
+from mcpzip.clients.migration import Change, registration
 from mcpzip.clients.pasted import PasteError, read_pasted
 from mcpzip.clients.plan import plan
 from mcpzip.clients.record import migrate as make
@@ -172,7 +172,7 @@ class _Wizard:
             console.warn(f"{name} does not answer: {found.reason.rstrip('.')}.")
             if not self._questions.ask or not self._questions.confirm("Add it all the same?", default=False):
                 return False
-        write(change)
+        save_change(change)
         tools = "" if found is None or isinstance(found, Failed) else f" with {len(found.tools)} tools"
         console.say(f"Added {name}{tools}.")
         if needs_login or (known is not None and known.signs_in):

@@ -5,9 +5,9 @@ import os
 from collections.abc import Mapping
 
 from mcpzip.cli import console
+from mcpzip.cli.edit_config import save_change
 from mcpzip.cli.questions import Questions
 from mcpzip.clients.config_file import ConfigFile
-from mcpzip.clients.migration import write
 from mcpzip.config import Config, load, parse
 from mcpzip.config.schema import SemanticConfig
 from mcpzip.model.entry import Entry
@@ -76,7 +76,7 @@ class SearchSettings:
             console.warn(f"{what} {why}{'' if why.endswith('?') else '.'}")
             if not self._questions.ask or not self._questions.confirm("Use it all the same?", default=False):
                 return False
-        write(change)
+        save_change(change)
         console.say(f"The search uses {what}.")
         return True
 

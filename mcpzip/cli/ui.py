@@ -22,7 +22,7 @@ from mcpzip.config.paths import find_project
 @click.option("--no-open", "no_open", is_flag=True, help="Open no browser; print the address only.")
 @config_option
 def ui(port: int, no_open: bool, config: str | None) -> int:
-    """Open a page in your browser that shows what runs: servers, agents, tools and searches.
+    """Open a page in your browser that shows what runs, and edits the config: servers, agents, tools.
 
     It is served on this machine only, by this command, until you end it. Its address has a token, which is
     new for each run: who doesn't have it sees nothing.

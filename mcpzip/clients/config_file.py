@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from mcpzip.clients.documents import Document, DocumentError, Entry, read
 from mcpzip.clients.migration import CONFIG_SERVERS, Change, MigrationError, read_file
 from mcpzip.config import parse
+from mcpzip.config.server import SHARE
 from mcpzip.model.errors import ConfigError
 from mcpzip.model.names import server_name_problem
 
@@ -57,6 +58,17 @@ class ConfigFile:
             add: dict[str, str] = {} if enabled else {"disabled": "true"}
             data = self._edited(document, ["disabled"] if enabled else [], add, path)
         return self._change(data)
+
+    def share(self, name: str, mode: str) -> Change:
+        """Has agents share the server ``name`` in another way; ``auto`` is the default, so it is not
+        written.
+        """
+        path = (*CONFIG_SERVERS, self._known(name))
+        if mode not in SHARE:
+            remedy = "choose one of " + ", ".join(SHARE)
+            raise ConfigError(self.path, ".".join((*path, "share")), "there is no such mode", remedy)
+        remove, add = (["share"], dict[str, str]()) if mode == "auto" else ([], {"share": json.dumps(mode)})
+        return self._change(self._edited(self._document, remove, add, path))
 
     def set(self, path: tuple[str, ...], values: Mapping[str, object]) -> Change:
         """Sets the members ``values`` of the object at ``path``; ``()`` is the whole config."""

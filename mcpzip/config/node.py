@@ -26,7 +26,8 @@ class Source(msgspec.Struct):
 
     project: for the file of a project, its folder, else "". warnings: sentences about the file. faults:
     values that can't be used, because of the environment or their form; those of a server become its
-    `ServerConfig.problem`. unset: the variables that are referred to and not set.
+    `ServerConfig.problem`. unset: the variables that are referred to and not set. noticed: all that is wrong
+    with the file, for who shows each mistake at its place.
     """
 
     file: str
@@ -35,6 +36,7 @@ class Source(msgspec.Struct):
     warnings: list[str] = []
     faults: list[ConfigError] = []
     unset: list[str] = []
+    noticed: list[ConfigError] = []
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -50,11 +52,15 @@ class Node(msgspec.Struct, frozen=True):
 
     def warn(self, found: str, remedy: str) -> None:
         """Adds a warning about something that is ignored."""
-        self.source.warnings.append(str(self.error(found, remedy)))
+        error = self.error(found, remedy)
+        self.source.noticed.append(error)
+        self.source.warnings.append(str(error))
 
     def fault(self, found: str, remedy: str) -> None:
         """Adds a fault: only the server or setting that is being read becomes unusable."""
-        self.source.faults.append(self.error(found, remedy))
+        error = self.error(found, remedy)
+        self.source.noticed.append(error)
+        self.source.faults.append(error)
 
     def get(self, key: str) -> "Node | None":
         """The member ``key``; None when it is absent or null."""

@@ -139,6 +139,11 @@ def pins_path(config_path: str) -> str:
     return os.path.join(os.path.dirname(config_path), "pins", os.path.basename(config_path))
 
 
+def history_folder(config_path: str) -> str:
+    """The folder of the versions of this config, or of another one beside it, that mcpzip replaced."""
+    return os.path.join(os.path.dirname(config_path), "history")
+
+
 def allowed_path(config_path: str) -> str:
     """The file that lists what a person has allowed with `mcpzip allow`."""
     return os.path.join(os.path.dirname(config_path), "allow", os.path.basename(config_path))

@@ -92,13 +92,20 @@ def read_file(path: str) -> bytes:
 
 
 def parse(
-    data: bytes, path: str, env: Mapping[str, str], *, strict: bool = False, project: Node | None = None
+    data: bytes,
+    path: str,
+    env: Mapping[str, str],
+    *,
+    strict: bool = False,
+    project: Node | None = None,
+    noticed: list[ConfigError] | None = None,
 ) -> Config:
     """The config in ``data``, the content of the file ``path``, which errors name. strict: whether a mistake
     in the entry of a server is an error too. project: the file of a project, whose servers are added, or
-    replace those of their names. Raises ConfigError.
+    replace those of their names. noticed: gets every mistake that doesn't make the whole unusable. Raises
+    ConfigError.
     """
-    source = Source(path, env)
+    source = Source(path, env, noticed=[] if noticed is None else noticed)
     top = Node(source, "", decode(data, path)).object(f"write an object, such as {EXAMPLE}", KEYS)
     servers = _servers(top, project, strict=strict)
     idle, call, key = map(top.get, ("idle_timeout_minutes", "call_timeout_seconds", "gemini_api_key"))
@@ -196,6 +203,7 @@ def _servers(top: Node, project: Node | None, *, strict: bool) -> dict[str, Serv
         except ConfigError as error:  # tools could not be named after it
             if strict:
                 raise
+            each.source.noticed.append(error)
             each.source.warnings.append(f"{error} Until then the server is left out.")
             continue
         faults = len(each.source.faults)
@@ -204,6 +212,7 @@ def _servers(top: Node, project: Node | None, *, strict: bool) -> dict[str, Serv
         except ConfigError as error:
             if strict:
                 raise
+            each.source.noticed.append(error)
             del each.source.faults[faults:]
             servers[name] = unusable_server(name, each, error)
     servers = _with_defaults(top, entries, servers)

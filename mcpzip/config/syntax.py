@@ -20,7 +20,9 @@ def decode(data: bytes, file: str) -> object:
         text = data.decode(json.detect_encoding(data)).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(file, "", f"line {line} is not UTF-8", "save the file as UTF-8") from error
+        raise ConfigError(
+            file, "", f"line {line} is not UTF-8", "save the file as UTF-8", place=(line, 0)
+        ) from error
     if not text.strip():
         raise ConfigError(file, "", "the file is empty", f"write at least {EXAMPLE}")
     try:
@@ -28,8 +30,9 @@ def decode(data: bytes, file: str) -> object:
         _check_repeated(document, "", file)
     except json.JSONDecodeError as error:
         at, found, remedy = _diagnosis(text, error)
-        where = f"line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)}"
-        raise ConfigError(file, "", f"not JSON at {where}: {found}", remedy) from error
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        found = f"not JSON at line {line}, column {column}: {found}"
+        raise ConfigError(file, "", found, remedy, place=(line, column)) from error
     except RecursionError as error:
         raise ConfigError(file, "", "it is nested too deeply", "remove some brackets") from error
     except ValueError as error:

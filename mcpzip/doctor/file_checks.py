@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 from functools import partial
 
-from mcpzip.config.paths import auth_folder, cache_folder, pins_path, snapshot_path
+from mcpzip.config.paths import auth_folder, cache_folder, history_folder, pins_path, snapshot_path
 from mcpzip.doctor.finding import Finding
 from mcpzip.doctor.setup import Setup
 from mcpzip.doctor.shell import command_line, delete
@@ -58,8 +58,10 @@ def check_files(setup: Setup) -> Iterator[Finding]:
             command=setup.mcpzip("refresh"),
             fix=partial(_set_aside, stored),
         )
-    yield from _private(sign_ins)
-    drafts = [path for each in (folder, cache, sign_ins, pins) for path in find_drafts(each)]
+    yield from _private(sign_ins, "files.sign-ins", "your sign-ins")
+    earlier = history_folder(setup.path)
+    yield from _private(earlier, "files.history", "earlier versions of your config, which may have secrets")
+    drafts = [path for each in (folder, cache, sign_ins, pins, earlier) for path in find_drafts(each)]
     if drafts:
         yield Finding(
             "note",
@@ -82,8 +84,8 @@ def check_files(setup: Setup) -> Iterator[Finding]:
         )
 
 
-def _private(folder: str) -> Iterator[Finding]:
-    """Sign-ins that others can read."""
+def _private(folder: str, code: str, what: str) -> Iterator[Finding]:
+    """Files in ``folder`` that others can read. what: they contain."""
     try:
         paths = [folder, *(os.path.join(folder, name) for name in sorted(os.listdir(folder)))]
     except OSError:
@@ -92,9 +94,9 @@ def _private(folder: str) -> Iterator[Finding]:
     if open_ones:
         yield Finding(
             "error",
-            "files.sign-ins",
+            code,
             folder,
-            "Other users of this machine can read your sign-ins.",
+            f"Other users of this machine can read {what}.",
             tuple(open_ones[:5]),
             "Take the right away from them.",
             " && ".join(_chmod(path) for path in open_ones[:20]),

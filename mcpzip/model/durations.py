@@ -11,6 +11,14 @@ def age(seconds: float) -> str:
     return f"{max(0, int(seconds))} s"
 
 
+def span(seconds: float) -> str:
+    """``seconds`` with two digits or more: ``0.25 ms``, ``12 ms``, ``1.2 s``, ``75 s``, ``12 min``."""
+    if seconds >= 600:
+        return age(seconds)
+    number, unit = (seconds, "s") if seconds >= 0.9995 else (seconds * 1000, "ms")
+    return f"{number:.{0 if number >= 9.95 else 1 if number >= 0.995 else 2}f} {unit}"
+
+
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 7 * 86_400.0}
 
 

@@ -16,6 +16,8 @@
     ├── CallRefusedError         the policy doesn't let a call run: a person has to allow it
     ├── LoginError               signing in or out failed: follow the remedy in its text
     ├── BusyError                (auth.failures) another process uses the same sign-in: try again
+    ├── ConfigSaveError          (config.saving) the config was not saved: try again, or follow its text
+    │   └── ConfigChangedError   (config.saving) it is not the one any more that was edited: edit it again
     ├── MigrationError           (clients.migration) servers can't be moved: correct the file that it names
     ├── DaemonSilentError        (server.daemon.asking) the daemon runs and doesn't answer: end its process
     ├── ExaminationError         (ui.examinations) checks of the page run already or too long: try again later
@@ -58,11 +60,14 @@ class ConfigError(McpzipError):
     """The config is invalid.
 
     file: its path. path: the key path inside it (``mcpServers.slack.url``), "" for the whole file. found:
-    what is wrong there. remedy: what to write instead.
+    what is wrong there. remedy: what to write instead. place: its line and column, from 1, if it is no JSON;
+    else (0, 0).
     """
 
-    def __init__(self, file: str, path: str, found: str, remedy: str) -> None:
-        self.file, self.path, self.found, self.remedy = file, path, found, remedy
+    def __init__(
+        self, file: str, path: str, found: str, remedy: str, *, place: tuple[int, int] = (0, 0)
+    ) -> None:
+        self.file, self.path, self.found, self.remedy, self.place = file, path, found, remedy, place
         where = f"{file}: {path}" if path else file
         super().__init__(f"{where}: {found}; {remedy}.")
 

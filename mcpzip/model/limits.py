@@ -242,12 +242,29 @@ GREETING = 4 * MiB
 """What a `mcpzip serve` says to the daemon before the messages of its client; settings that are told again
 count extra. A longer greeting is refused, and its client is served without the daemon."""
 
+# --- calls that are remembered ------------------------------------------------------------------------------
+
+RECORDED_CALLS = 1_000
+"""Calls that a process remembers, for each environment of its agents. Of more, the oldest are forgotten."""
+RECORDED_EVENTS = 32
+"""Events of one such call. Later ones are not noted."""
+RECORDED_NAME = 200
+"""Characters of the names of its server and its tool. The rest is left out."""
+RECORDED_CALLERS = 64
+"""Clients whose names are remembered for later calls. With more, they are read anew."""
+
 # --- a file -------------------------------------------------------------------------------------------------
 
 CASSETTE = 64 * MiB
 """A cassette, without the files beside it. A larger one isn't read."""
 CONFIG = 16 * MiB
 """The config file. A larger one is refused with an error."""
+CONFIG_VERSIONS = 20
+"""Earlier versions of the config that are kept. Of more, the oldest are deleted."""
+CONFIG_VERSIONS_BYTES = 32 * MiB
+"""Bytes of these versions, all together. Of more, the oldest are deleted, but never the last one."""
+CONFIG_PROBLEMS = 50
+"""Warnings about the text of a config that the page shows. Of the rest the number is shown."""
 CLIENT_CONFIG = 16 * MiB
 """A client's config file, which `mcpzip migrate` reads. A larger one is left as it is, with a message."""
 HANDSHAKE = 4 * MiB

@@ -10,6 +10,8 @@ Results, schemas and descriptions that a server sends to a client are not redact
 
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.model.unescape import unescaped
@@ -122,16 +124,30 @@ class Secrets:
 
 
 _REGISTER = Secrets()
+_THREAD = threading.local()
+"""``secrets``: those of `temporary_secrets`."""
 
 
 def register(value: str, *, passing: bool = False) -> None:
     """Adds ``value`` to the secrets of this process (`Secrets.keep`)."""
-    _REGISTER.keep(value, passing=passing)
+    getattr(_THREAD, "secrets", _REGISTER).keep(value, passing=passing)
 
 
 def redact(text: str) -> str:
     """``text`` without the secrets of this process (`Secrets.conceal`)."""
-    return _REGISTER.conceal(text)
+    text = _REGISTER.conceal(text)
+    temporary: Secrets | None = getattr(_THREAD, "secrets", None)
+    return text if temporary is None else temporary.conceal(text)
+
+
+@contextmanager
+def temporary_secrets() -> Iterator[None]:
+    """What this thread registers meanwhile is redacted in this thread, and forgotten at the end."""
+    _THREAD.secrets = Secrets()
+    try:
+        yield
+    finally:
+        del _THREAD.secrets
 
 
 def registered() -> tuple[str, ...]:

@@ -53,7 +53,7 @@ def visible(text: str) -> str:
     return "".join(map(_shown, text))
 
 
-def _distinct(text: str) -> str:
+def distinct(text: str) -> str:
     """`visible`, so that different texts stay different: a ``<`` that looks as if it began a number is shown
     as a number itself.
     """
@@ -99,7 +99,7 @@ def _walk(value: object, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _joined(path: str, key: str) -> str:
-    shown = _distinct(key).replace("\n", "<U+000A>")
+    shown = distinct(key).replace("\n", "<U+000A>")
     if not re.fullmatch(r"[A-Za-z0-9_$-]+", shown):
         shown = json.dumps(shown, ensure_ascii=False)
     return f"{path}.{shown}" if path else shown
@@ -112,6 +112,6 @@ def _text(value: object) -> str:
         case Number():
             return value
         case str():
-            return _distinct(json.dumps(value, ensure_ascii=False) if _AMBIGUOUS.match(value) else value)
+            return distinct(json.dumps(value, ensure_ascii=False) if _AMBIGUOUS.match(value) else value)
         case _:
             return json.dumps(value)

@@ -12,6 +12,8 @@ from itertools import count
 import msgspec
 
 from mcpzip.config import Config
+from mcpzip.proxy import call_record as noted
+from mcpzip.proxy.call_record import CallRecord, note
 from mcpzip.proxy.call_states import TRANSITIONS, Event, IllegalEventError, State
 from mcpzip.proxy.client_capabilities import CapabilityPath, has_capability, required_capability
 from mcpzip.proxy.exchange import Exchange, SendRequest
@@ -32,6 +34,16 @@ from mcpzip.wire import (
 _HOP_BY_HOP = ("progressToken", *REQUEST_KEYS)
 """Keys of ``_meta`` between the client and us: the upstream gets our own."""
 _NOT_OFFERED = "The client does not offer"
+_NOTED = {
+    Event.SEND: noted.CONNECTING,
+    Event.RESULT: noted.ANSWERED,
+    Event.LOSS: noted.LOST,
+    Event.INPUT_REQUIRED: noted.INPUT_REQUIRED,
+    Event.PARK: noted.PARKED,
+    Event.RESUME: noted.RESUMED,
+    Event.ABANDON: noted.ABANDONED,
+}
+"""What is remembered of changes of the state. Questions are noted where they are asked."""
 
 
 class UpstreamRequest(msgspec.Struct, frozen=True):
@@ -93,13 +105,16 @@ class ServerRequest(msgspec.Struct, frozen=True):
 
 
 class Call:
-    """A call of a legacy client. exchange: the client's open request for it, None while it is parked."""
+    """A call of a legacy client. exchange: the client's open request for it, None while it is parked. record:
+    what is remembered of it, None for nothing.
+    """
 
     transitions = TRANSITIONS[Era.LEGACY]
 
     def __init__(self, exchange: Exchange, request: UpstreamRequest) -> None:
         self.exchange: Exchange | None = exchange
         self.request = request
+        self.record: CallRecord | None = exchange.record
         self.client = exchange.client
         self.capabilities = exchange.capabilities
         self.state = State.ASKED
@@ -110,10 +125,16 @@ class Call:
             self.state = self.transitions[self.state][event]
         except KeyError:
             raise IllegalEventError(self.state, event) from None
+        if self.record is not None and (what := _NOTED.get(event)) is not None:
+            self.record.note(what)
 
     def ends(self, event: Event) -> None:
         """It is under way upstream no more, by RESULT or LOSS."""
         self.happens(event)
+
+    def sent(self) -> None:
+        """Its request is handed to a connection, for the first time or again."""
+        note(self.record, noted.SENT)
 
     def notify(self, method: str, params: bytes | None) -> None:
         """Hands on a notification that the upstream sent during the call."""
@@ -124,6 +145,8 @@ class Call:
 
     def progress(self, params: bytes) -> None:
         """Hands on progress, under the client's own token."""
+        if self.record is not None:
+            self.record.progressed()
         exchange = self.exchange
         if exchange is not None and (token := exchange.progress_token) is not None:
             try:
@@ -135,7 +158,11 @@ class Call:
     async def ask(self, method: str, params: bytes | None) -> bytes:
         """Asks the client, and returns its answer (JSON text). Raises JsonRpcError, CallEndedError."""
         way = (self.exchange.request if self.exchange else None) or self.client.request
-        return await ask_client(way, self.capabilities, method, params)
+        note(self.record, noted.question(method))
+        try:
+            return await ask_client(way, self.capabilities, method, params)
+        finally:
+            note(self.record, noted.QUESTION_OVER)
 
 
 class ModernCall(Call):
@@ -183,11 +210,13 @@ class ModernCall(Call):
         key = f"{method.split('/')[0]}-{next(self._numbers)}"
         question = ServerRequest(method, params, asyncio.get_running_loop().create_future())
         self.happens(Event.QUESTION)
+        note(self.record, noted.question(method))
         self.questions[key] = question
         self.news.set()
         try:
             return await question.answer
         finally:
+            note(self.record, noted.QUESTION_OVER)
             self.questions.pop(key, None)
             if self.state is State.ASKING and not self.unanswered:
                 self.happens(Event.WITHDRAW)
@@ -209,6 +238,9 @@ class ModernCall(Call):
 
     def resume(self, exchange: Exchange, answers: Mapping[str, bytes]) -> None:
         """The client has come back with ``exchange``, and ``answers`` to questions by their keys."""
+        if exchange.record is not None and self.record is not None:
+            exchange.record.continues = self.record.number
+        self.record = exchange.record
         self.happens(Event.RESUME)
         self.exchange, self.client, self.capabilities = exchange, exchange.client, exchange.capabilities
         self.shown = frozenset()

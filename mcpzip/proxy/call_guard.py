@@ -31,6 +31,8 @@ from mcpzip.policy.question import ELICIT, Confirm, action_of, question, shown_a
 from mcpzip.policy.refused import RefusedCall, id_of, remember
 from mcpzip.proxy.approvals import Approvals
 from mcpzip.proxy.call import ask_client
+from mcpzip.proxy.call_record import PERSON_ANSWERED, PERSON_ASKED, note
+from mcpzip.proxy.call_records import outcome_of, outcome_of_error
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.client_capabilities import FORM_ELICITATION, has_capability
 from mcpzip.proxy.current_config import CurrentConfig
@@ -107,6 +109,8 @@ class CallGuard:
             rule = verdict.rule if verdict.decision == "ask" else confirm.rule
             verdict = Verdict("ask", rule, verdict.risk, verdict.after or confirm.after)
         call = _GuardedCall(entry, arguments, exchange, verdict, is_listed, about)
+        if exchange.record is not None:
+            exchange.record.decided(verdict.decision, verdict.rule)
         send = self._noting(entry, exchange.client, send)
         log = self._audit_log()
         if log is None:
@@ -114,17 +118,14 @@ class CallGuard:
         at, started = time.time(), time.perf_counter()
         try:
             result, succeeded = await self._decided(call, send)
-            call.outcome = call.outcome or _outcome(result, succeeded)
+            call.outcome = call.outcome or outcome_of(result, succeeded)
             return result, succeeded
-        except CallRefusedError as error:
-            call.outcome = error.outcome
-            raise
-        except asyncio.CancelledError:
-            call.outcome = "cancelled"
+        except BaseException as error:
+            call.outcome = outcome_of_error(error)
             raise
         finally:
             client, seconds = exchange.client, time.perf_counter() - started
-            made = entry, arguments, call.verdict, call.approved_by, call.outcome or "no result"
+            made = entry, arguments, call.verdict, call.approved_by, call.outcome
             found = partial(checks_of, exchange.said) if exchange.said else tuple[str, ...]
             log.add(AuditedCall(at, seconds, *made, client.info, client.pid, client.number, found))
 
@@ -203,6 +204,8 @@ class CallGuard:
         the client: that of the policy, if it denies the call however it is made.
         """
         client, verdict = exchange.client, self._verdict(entry, exchange.client)
+        if exchange.record is not None:
+            exchange.record.decided(verdict.decision, verdict.rule)
         if verdict.decision == "deny":
             error = self._denied(entry, verdict)
         if (log := self._audit_log()) is not None:
@@ -242,10 +245,14 @@ class CallGuard:
                 params = await self._question(call, problem)
                 if modern:
                     call.outcome = "asked"
+                    if exchange.record is not None:
+                        exchange.record.outcome = call.outcome
                     return _input_required(params, self._approvals.ask(client, hashed)), False
                 _check_accepted(await self._asked(call, params, problem))
                 call.approved_by = "person"
             self._check_unchanged(call)
+        if exchange.record is not None:
+            exchange.record.approved_by = call.approved_by
         result, succeeded = await send()
         if modern and not succeeded and is_input_required(result):
             self._approvals.goes_on(client, hashed, members(result).get("requestState"))
@@ -288,10 +295,13 @@ class CallGuard:
         exchange = call.exchange
         try:
             way = exchange.request or exchange.client.request
+            note(exchange.record, PERSON_ASKED)
             return await ask_client(way, exchange.capabilities, ELICIT, params)
         except JsonRpcError as error:
             reason = f"this client did not ask one: {quoted(str(error))}"
             raise await self._not_asked(call, reason, problem) from error
+        finally:
+            note(exchange.record, PERSON_ANSWERED)
 
     def _check_unchanged(self, call: "_GuardedCall") -> None:
         """Raises CallRefusedError if the tool or the policy changed while the person was asked, or if the
@@ -374,8 +384,3 @@ def _check_accepted(answer: bytes) -> None:
         said = did.get(action, "did not answer the question about this call")
         sentence = f"The person who was asked {said}. Nothing ran. Don't try it in another way."
         raise CallRefusedError(sentence, "declined")
-
-
-def _outcome(result: bytes, succeeded: bool) -> str:
-    """The outcome of a call with this ``result``, for the audit log."""
-    return "result" if succeeded else "input required" if is_input_required(result) else "tool error"

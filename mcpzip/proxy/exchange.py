@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from mcpzip.checks import Finding
     from mcpzip.checks.said import What
+    from mcpzip.proxy.call_record import CallRecord
     from mcpzip.telemetry.traces import RequestTrace
 
 Notify = Callable[[str, bytes | None], None]
@@ -95,8 +96,9 @@ class Exchange(msgspec.Struct, eq=False):
     are read once, into fields and meta_fields: their members and those of their ``_meta``, each as JSON text.
     notify, request: as in `Client`, on this request's own stream where the transport has one; ``request`` is
     None in the modern era, which has no requests from server to client. log_level: the least important log
-    messages that are wanted. said: the errors and questions of servers that it brought about. trace: its
-    spans, None if there is no telemetry.
+    messages that are wanted. said: the errors and questions of servers that it brought about. record: of the
+    call of a tool that is made for it; None before, and where it makes none. parent: the number of the
+    record of the program that makes it, 0 for none. trace: its spans, None if there is no telemetry.
     """
 
     client: Client
@@ -110,6 +112,8 @@ class Exchange(msgspec.Struct, eq=False):
     meta_fields: dict[str, bytes] = {}
     said: list[Said] = []
     trace: "RequestTrace | None" = None
+    record: "CallRecord | None" = None
+    parent: int = 0
 
     def __post_init__(self) -> None:
         self.fields = members(self.params)

@@ -126,7 +126,9 @@ class _Handlers:
         return await self._execute(read_call(arguments, metatools.EXECUTE_READ), exchange, only_reads=True)
 
     async def run_code(self, arguments: bytes | None, exchange: Exchange) -> bytes:
-        return await (await self._programs()).run(arguments, exchange)
+        programs = await self._programs()
+        run = programs.run(arguments, exchange)
+        return await self._proxy.tool_caller.run_program(run, arguments, exchange)
 
     async def _programs(self) -> "Programs":
         """Those of all clients. What runs them is imported with the first, because most agents run none."""
@@ -169,9 +171,17 @@ class _Handlers:
                 call.run, entry, repaired, exchange, only_reads=only_reads, about=about
             )
         result = await proxy.tool_caller.execute(
-            entry, repaired.arguments, repaired.timeout, exchange, only_reads=only_reads, about=about
+            entry,
+            repaired.arguments,
+            repaired.timeout,
+            exchange,
+            only_reads=only_reads,
+            about=about,
+            repairs=len(repairs),
         )
         shown = await results.shown(entry, result, exchange.client, call.through, call.select)
+        if shown is not result:
+            proxy.tool_caller.calls.kept(exchange.record)
         return repair_meta(shown, repairs) if repairs else shown
 
     async def proxy_status(self, arguments: bytes | None, exchange: Exchange) -> bytes:

@@ -195,6 +195,7 @@ class CallPipeline:
                     call.notify,
                     client.folder,
                     call,
+                    None if call.record is None else call.sent,
                 ),
                 definition=request.definition,
             )

@@ -63,13 +63,14 @@ class CallHost(Protocol):
 
 class Prepared(msgspec.Struct, eq=False):
     """A call that is ready to be made. about: sentences for a person about arguments that are kept results.
-    confirm: why a person is asked. noted: in the journal.
+    confirm: why a person is asked. repairs: how many were made. noted: in the journal.
     """
 
     entry: Entry
     arguments: bytes
     about: tuple[str, ...] = ()
     confirm: Confirm | None = None
+    repairs: int = 0
     noted: journals.Entry | None = None
 
 
@@ -78,7 +79,7 @@ class ProgramCalls:
 
     journal: what became of each. prepared: by number, those that wait. asked: by number, the result with
     which a server, or the policy, asks a modern client something before it. seconds: that the program took.
-    printed: what it has printed so far.
+    printed: what it has printed so far. number: of the program's own record.
     """
 
     def __init__(self, host: CallHost, exchange: Exchange, tools: dict[str, Entry]) -> None:
@@ -88,6 +89,7 @@ class ProgramCalls:
         self.asked: dict[int, bytes] = {}
         self.seconds = 0.0
         self.printed = ""
+        self.number = 0 if exchange.record is None else exchange.record.number
         self._servers: list[str] = []
         self._made = self._ended = 0
 
@@ -195,7 +197,7 @@ class ProgramCalls:
         call = ToolCall(name, filled, None)
         size = len(entry.raw) + len(filled)
         repaired = await _computed(lambda: repair_arguments(call, entry), size, "arguments")
-        return Prepared(entry, repaired.arguments, about)
+        return Prepared(entry, repaired.arguments, about, repairs=len(repaired.repairs))
 
     async def _value(
         self,
@@ -217,11 +219,12 @@ class ProgramCalls:
                 prepared.entry,
                 prepared.arguments,
                 seconds,
-                _of_call(exchange, fields),
+                _of_call(exchange, fields, self.number),
                 about=prepared.about,
                 once=True,
                 confirm=prepared.confirm,
                 check=partial(self._check_sent, prepared.entry, noted),
+                repairs=prepared.repairs,
             )
         except (McpzipError, JsonRpcError) as error:
             raise _failure(error, noted) from error
@@ -283,9 +286,9 @@ class ProgramCalls:
             self._exchange.notify("notifications/progress", join_object(fields))
 
 
-def _of_call(exchange: Exchange, fields: dict[str, bytes]) -> Exchange:
+def _of_call(exchange: Exchange, fields: dict[str, bytes], program: int) -> Exchange:
     """The request of a client, for a call that is made during it. fields: the members of its params that
-    count for that call.
+    count for that call. program: the number of the program's record.
     """
     made = Exchange(
         client=exchange.client,
@@ -295,6 +298,7 @@ def _of_call(exchange: Exchange, fields: dict[str, bytes]) -> Exchange:
         capabilities=exchange.capabilities,
         log_level=exchange.log_level,
         trace=exchange.trace,
+        parent=program,
     )
     made.fields = fields
     made.meta_fields = {key: each for key, each in exchange.meta_fields.items() if key != PROGRESS_TOKEN}

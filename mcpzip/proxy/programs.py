@@ -185,6 +185,8 @@ class Programs:
                 "The program that waits for this answer has another 'code'. Nothing ran."
             )
         self._sessions.take(owner, name)
+        if exchange.record is not None:
+            exchange.record.continues = paused.calls.number
         number, paused.seconds = paused.waits_for.number, seconds
         given = {key: exchange.fields[key] for key in CONTINUATION_MEMBERS if key in exchange.fields}
 
@@ -216,6 +218,7 @@ class Programs:
         owner, caller = _owner(exchange.client), self._host.tool_caller
         paused = self._waiting(name, owner, entry, call.arguments)
         paused.is_resumed = True
+        exchange.parent = paused.calls.number
         result, error = None, None
         try:
             result = await caller.execute(

@@ -3,6 +3,7 @@ age of the lists, reason of a failure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import asdict
@@ -18,6 +19,9 @@ from mcpzip.model.names import join
 from mcpzip.model.quoting import one_line
 from mcpzip.model.redaction import redact
 from mcpzip.transport.health import FAILING, Health, State
+
+if TYPE_CHECKING:
+    from mcpzip.auth.status import Listing  # importing it takes 5 ms
 
 
 class ServerStatus(msgspec.Struct, frozen=True):
@@ -45,6 +49,13 @@ class ServerStatus(msgspec.Struct, frozen=True):
     def as_json(self) -> dict[str, object]:
         """For programs."""
         return asdict(self)
+
+
+def listing_of(known: ServerStatus) -> "Listing":
+    """What came of asking the server for its tools last."""
+    if "needs a login" in known.reason or known.state == "needs login":
+        return "refused"
+    return "done" if known.listed_at is not None and not known.reason else "never"
 
 
 def statuses(

@@ -15,6 +15,7 @@ from mcpzip.model.errors import CallRefusedError, UpstreamError, UpstreamLostErr
 from mcpzip.model.quoting import named
 from mcpzip.proxy import metatools
 from mcpzip.proxy.call import UpstreamRequest, timeout_of
+from mcpzip.proxy.call_records import CallRecords
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import ENVELOPE_MEMBERS, Client, Exchange
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 MAX_AGE_IN_USE = 600.0
 """Seconds after which a tool list is renewed when a call has connected to its server anyway."""
+_OURS = "mcpzip"
+"""What is recorded as the server of our own tools."""
 
 
 class ClientResources(Protocol):
@@ -54,7 +57,7 @@ class ClientResources(Protocol):
 
 class ToolCaller:
     """Sends `tools/call` requests upstream. results: those that are kept. programs: those that agents run
-    (`proxy.programs`), None until there is one.
+    (`proxy.programs`), None until there is one. calls: the last ones.
     """
 
     def __init__(
@@ -72,7 +75,7 @@ class ToolCaller:
         self._current, self._pipeline, self._uri_sources = current, pipeline, uri_sources
         self._catalog_state, self._refresher, self._tool_search = catalog_state, refresher, tool_search
         self._statistics, self._heard, self._warn = statistics, heard, warn
-        self.results = Results(current, statistics)
+        self.results, self.calls = Results(current, statistics), CallRecords()
         self.programs: ClientResources | None = None
         self._guard: CallGuard | None = None
         self._reads: ReadTools | None = None
@@ -130,13 +133,17 @@ class ToolCaller:
         reads.check(entry)
 
     def check_call_reads(self, entry: Entry, arguments: bytes, exchange: Exchange) -> None:
-        """The same for a call that begins. If it is refused, that is in the audit log."""
+        """The same for a call that begins. If it is refused, that is recorded, and in the audit log."""
         try:
             self.check_reads(entry)
         except CallRefusedError as error:
+            record = self.calls.begin(exchange, entry.server, entry.tool, len(arguments))
             if not self._current.has_policy:
+                self.calls.failed(record, error)
                 raise
-            raise self.guard.refused(entry, arguments, exchange, error) from error
+            refusal = self.guard.refused(entry, arguments, exchange, error)
+            self.calls.failed(record, refusal)
+            raise refusal from error
 
     def _check_still_reads(self, entry: Entry) -> None:
         """Raises CallRefusedError if ``entry`` was withdrawn since the call began, or may do more than read
@@ -186,6 +193,7 @@ class ToolCaller:
         once: bool = False,
         confirm: "Confirm | None" = None,
         check: Callable[[], None] | None = None,
+        repairs: int = 0,
     ) -> bytes:
         """Calls a tool for a meta-tool, counts a successful use, and returns the upstream's result
         untouched, or an `input_required` result.
@@ -193,8 +201,8 @@ class ToolCaller:
         arguments: a JSON object as text. timeout: seconds, None for the configured timeout. only_reads:
         whether it is refused if the tool may do more than read. about: sentences for a person who is asked:
         which arguments are kept results. once: whether it is never sent again, whatever the tool declares.
-        confirm: why a person is asked even if the policy lets it run. check: see `UpstreamRequest`. Raises
-        JsonRpcError, CallRefusedError, UpstreamError and its subclasses.
+        confirm: why a person is asked even if the policy lets it run. check: see `UpstreamRequest`. repairs:
+        how many were made before. Raises JsonRpcError, CallRefusedError, UpstreamError and its subclasses.
         """
         fields = {"name": quote(entry.tool), "arguments": arguments}
         # Before it is sent, and each time that it is sent again: a person may have been asked meanwhile.
@@ -203,10 +211,11 @@ class ToolCaller:
         def send() -> "Awaitable[tuple[bytes, bool]]":
             return self._call(entry, fields, timeout, exchange, check, once=once)
 
-        if self._current.has_policy or confirm is not None:
-            result, succeeded = await self.guard.call(entry, arguments, exchange, send, about, confirm)
-        else:
-            result, succeeded = await send()
+        record = self.calls.begin(exchange, entry.server, entry.tool, len(arguments))
+        record.repairs = repairs
+        guarded = self._current.has_policy or confirm is not None
+        made = self.guard.call(entry, arguments, exchange, send, about, confirm) if guarded else send()
+        result, succeeded = await self.calls.recorded(record, made)
         if succeeded:
             self._tool_search.record_use(entry)
         return result
@@ -217,14 +226,14 @@ class ToolCaller:
         """
         fields = {key: value for key, value in exchange.fields.items() if key not in ENVELOPE_MEMBERS}
         fields["name"] = quote(entry.tool)
-        if self._current.has_policy:
-            arguments = fields.get("arguments", b"{}")
-            return (
-                await self.guard.call(
-                    entry, arguments, exchange, lambda: self._call(entry, fields, None, exchange)
-                )
-            )[0]
-        return (await self._call(entry, fields, None, exchange))[0]
+        arguments = fields.get("arguments", b"{}")
+
+        def send() -> "Awaitable[tuple[bytes, bool]]":
+            return self._call(entry, fields, None, exchange)
+
+        record = self.calls.begin(exchange, entry.server, entry.tool, len(arguments))
+        made = self.guard.call(entry, arguments, exchange, send) if self._current.has_policy else send()
+        return (await self.calls.recorded(record, made))[0]
 
     async def call_unlisted(
         self, server: str, name: str, exchange: Exchange, forward: Callable[[], Awaitable[bytes]]
@@ -239,10 +248,24 @@ class ToolCaller:
                 self._heard.failed(exchange, server, name, result)
             return result, False
 
-        if not self._current.has_policy:
-            return (await send())[0]
-        entry = Entry.parse(server, join_object({"name": quote(name)}))
-        return (await self.guard.call(entry, exchange.fields.get("arguments", b"{}"), exchange, send))[0]
+        arguments = exchange.fields.get("arguments", b"{}")
+        record, made = self.calls.begin(exchange, server, name, len(arguments)), send
+        if self._current.has_policy:
+            entry = Entry.parse(server, join_object({"name": quote(name)}))
+            made = partial(self.guard.call, entry, arguments, exchange, send)
+        return (await self.calls.recorded(record, made()))[0]
+
+    async def run_program(
+        self, run: "Awaitable[bytes]", arguments: bytes | None, exchange: Exchange
+    ) -> bytes:
+        """What ``run`` returns, which runs a program for ``exchange``: it is recorded as a call is."""
+
+        async def made() -> tuple[bytes, bool]:
+            result = await run
+            return result, is_success(result)
+
+        record = self.calls.begin(exchange, _OURS, metatools.RUN_CODE, len(arguments or b""))
+        return (await self.calls.recorded(record, made()))[0]
 
     async def _call(
         self,

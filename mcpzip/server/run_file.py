@@ -9,7 +9,6 @@ The rules:
 """
 
 import asyncio
-import json
 import os
 import socket
 from collections.abc import Callable
@@ -20,18 +19,17 @@ import msgspec
 from mcpzip import __version__
 from mcpzip.config.paths import run_folder
 from mcpzip.model import limits
-from mcpzip.model.quoting import shortened
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.statistics import ClientSeen
 from mcpzip.system.files import make_folders, remove_file
 from mcpzip.system.state_files import read_state, write_state
 from mcpzip.system.threads import in_thread
+from mcpzip.wire.client_info import name_and_version
 
 FIRST, INTERVAL = 1.0, 2.0
 """Seconds before the first write, and between two."""
 _SERVERS = 500  # that are written
 _FILES = 2_000  # that are looked at
-_NAME = 80  # characters of a client's name
 
 
 class RunServer(msgspec.Struct, frozen=True):
@@ -198,17 +196,6 @@ def running(config_path: str) -> list[Run]:
 
 def _client(seen: ClientSeen) -> RunClient:
     return RunClient(*name_and_version(seen.info), seen.since)
-
-
-def name_and_version(info: bytes) -> tuple[str, str]:
-    """Those in a client's `Implementation`, JSON text, shortened."""
-    try:
-        found = json.loads(info)
-    except (ValueError, RecursionError):
-        found = None
-    fields = found if isinstance(found, dict) else {}
-    name, version = (shortened(str(fields.get(key) or ""), _NAME) for key in ("name", "version"))
-    return name or "unnamed client", version
 
 
 def _remove(path: str) -> None:

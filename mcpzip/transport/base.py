@@ -134,7 +134,8 @@ class Origin(msgspec.Struct, frozen=True):
     among the senders of open requests. capabilities, log_level: the client's, sent to modern upstreams.
     modern: params members for modern upstreams only. on_notice: called with notifications that belong to the
     request, as far as can be determined. folder: the client's working folder, in which a server is started
-    whose config names none; None for ours. call: identifies the request for ``bound_client``.
+    whose config names none; None for ours. call: identifies the request for ``bound_client``. on_sent: called
+    each time that the request is handed to a connection.
     """
 
     era: Era | None = None
@@ -146,6 +147,7 @@ class Origin(msgspec.Struct, frozen=True):
     on_notice: Callable[[str, bytes | None], None] | None = None
     folder: str | None = None
     call: object = None
+    on_sent: Callable[[], None] | None = None
 
 
 NOBODY = Origin()

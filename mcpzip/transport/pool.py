@@ -153,6 +153,8 @@ class Pool:
         while True:
             # Not `_connection`: its context manager would take a tenth of a call's time.
             state, entry, connection = await self._acquire(server, origin)
+            if origin.on_sent is not None:
+                origin.on_sent()
             try:
                 result = await connection.request(
                     method,

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from functools import cache
 from importlib.resources import files
-from urllib.parse import unquote
 
 from mcpzip.model import sanitize
 from mcpzip.model.errors import McpzipError
@@ -19,7 +18,7 @@ from mcpzip.ui.admission import SECURITY_HEADERS, TOO_LARGE, refusal_of
 from mcpzip.ui.changes import Changes
 from mcpzip.ui.page import HTML, Answer, Handler, TooManyFieldsError, Visit, fields_of, redirect, refused
 from mcpzip.ui.pages import ROUTES
-from mcpzip.ui.rendering import render
+from mcpzip.ui.rendering import from_path_part, render
 from mcpzip.ui.sign_in import BrowserSession, SignIn, cookie, cookie_name
 from mcpzip.ui.sources import Sources
 
@@ -42,6 +41,7 @@ class PageApplication:
     """Serves the pages at ``port`` to who knows the token of ``sign_in``."""
 
     too_large: Refusal = TOO_LARGE
+    headers = SECURITY_HEADERS
 
     def __init__(
         self,
@@ -59,7 +59,6 @@ class PageApplication:
 
     def check(self, request: HttpRequest, response: HttpResponse) -> Refusal | None:
         """See `server.http.connection.Application`."""
-        response.headers += SECURITY_HEADERS
         request.is_anonymous = self._session_of(request) is None
         return refusal_of(request, self._port)
 
@@ -170,7 +169,7 @@ def _route(method: str, path: str) -> tuple[Handler, str] | None:
             continue
         if all(one in ("*", other) for one, other in zip(wanted, parts, strict=True)):
             names = [other for one, other in zip(wanted, parts, strict=True) if one == "*"]
-            return handler, unquote(names[0]) if names else ""
+            return handler, from_path_part(names[0]) if names else ""
     return None
 
 

@@ -78,7 +78,7 @@ class Changes:
             found: object = await self._sources.processes(memory=False)
         except Exception as error:  # the page that asks the same says it; here it only is a change
             found = f"{type(error).__name__}: {error}"
-        said = msgspec.json.encode((found, self._sources.stamp()))
+        said = msgspec.json.encode((found, self._sources.stamp(), self._sources.logins.reports()))
         return hashlib.blake2b(said, digest_size=16).digest()
 
     async def close(self) -> None:

@@ -107,13 +107,15 @@ def _fields(item: HeldItem) -> tuple[list[Field], int]:
         left -= len(one.path) + len(one.before or "") + len(one.after or "")
         if left < 0 or len(one.path) > _PATH:
             break
-        before, after = _segments(one.before, one.after), _segments(one.after, one.before)
+        before, after = segments(one.before, one.after), segments(one.after, one.before)
         shown.append(Field(whole(one.path), before, after))
     return shown, len(found) - len(shown)
 
 
-def _segments(text: str | None, other: str | None) -> list[Segment] | None:
-    """``text`` in parts: what it has in common with ``other`` at its begin and end, and what is between."""
+def segments(text: str | None, other: str | None) -> list[Segment] | None:
+    """``text``, in which hidden characters are visible, in parts: what it has in common with ``other`` at its
+    begin and end, and what is between.
+    """
     if text is None or other is None:
         return None if text is None else [(whole(text), False)]
     begin = _equal(text, other)

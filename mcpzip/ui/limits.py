@@ -25,6 +25,8 @@ BROWSER_SESSIONS = 16
 """Browsers that are signed in at a time; another one signs the oldest out."""
 STREAMS = 24
 """Streams of changes at a time, one for each tab that is looked at."""
+CALLS_OF_PROGRAM = 100
+"""Calls of a program on its page."""
 ROWS = 50
 """Rows of a list on one page; a list has pages, and a filter that the server applies."""
 STDERR_LINES = 40
@@ -49,3 +51,17 @@ REVIEW_CHARACTERS = 30_000
 """Characters of its values that are shown, all together. What isn't shown whole can't be approved there."""
 DECISIONS = 20
 """Refused calls, allowances and projects on the page *Review*."""
+CONFIG_TEXT = 80_000
+"""Bytes of a config that can be edited on the page. A larger one is edited with `mcpzip edit`."""
+DRAFTS = 16
+"""Changes of the config that were shown and can be saved; another one takes the place of the oldest."""
+ADDED_TEXT = 10_000
+"""Characters of a field of the form that adds a server."""
+TRIAL_TIME = 60
+"""Seconds that a server has to list its tools before it is added."""
+LOGINS, LOGINS_KEPT = 4, 50
+"""Logins under way at a time, and logins of which it is known how they ended."""
+LOGIN_TIME = 300
+"""Seconds that a person has to sign in."""
+LOGIN_BEGIN = 5
+"""Seconds that the page waits until it is known where to sign in; then it shows that when it is."""

@@ -51,7 +51,7 @@ class Visit(msgspec.Struct, frozen=True):
     def number(self, field: str, least: int = 1, most: int = 1_000_000) -> int:
         """The number in a field; ``least`` where there is none."""
         text = self.fields.get(field, "")
-        given = int(text) if text.isascii() and text.isdecimal() and len(text) < 8 else least
+        given = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else least
         return min(max(given, least), most)
 
 

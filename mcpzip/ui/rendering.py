@@ -6,18 +6,19 @@ safe. A name that a template doesn't know is an error.
 
 import time
 from functools import cache
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from mcpzip import __version__
 from mcpzip.model import sanitize
-from mcpzip.model.durations import age
+from mcpzip.model.durations import age, span
 
 _MEGABYTE = 1_000_000
 _LONGEST = 4_000
 """Characters of one text on a page."""
+_STEPS, _MARK = (".", ".."), "~"
 
 
 class ShownText(str):
@@ -55,8 +56,28 @@ def since(moment: float) -> str:
     return age(max(0.0, time.time() - moment))
 
 
+def clock(moment: float) -> str:
+    """The time of day at this Unix time; with the date, if that is not today."""
+    then = time.localtime(moment)
+    today = time.strftime("%Y-%m-%d") == time.strftime("%Y-%m-%d", then)
+    return time.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S", then)
+
+
 def path_part(text: str) -> str:
-    """``text`` as one part of the path of a URL, or as a value in its query."""
+    """``text`` as one part of the path of a URL. ``.`` and ``..`` get a mark, because browsers take them, and
+    their escapes, for steps.
+    """
+    return (_MARK if text in _STEPS else "") + query_part(text)
+
+
+def from_path_part(part: str) -> str:
+    """The text that `path_part` made ``part`` of."""
+    text = unquote(part)
+    return text.removeprefix(_MARK) if text.removeprefix(_MARK) in _STEPS else text
+
+
+def query_part(text: str) -> str:
+    """``text`` as a value in the query of a URL."""
     return quote(text, safe="", errors="replace")
 
 
@@ -71,7 +92,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"number": number, "megabytes": megabytes, "counted": counted, "since": since}
-    made.filters["path_part"] = path_part
+    made.filters |= {"path_part": path_part, "query_part": query_part}
+    made.filters |= {"path_part": path_part, "clock": clock, "span": span}
     made.globals["version"] = __version__
     return made
 

@@ -22,6 +22,8 @@ from mcpzip.config.paths import logs_folder, pins_path, snapshot_path, state_pat
 from mcpzip.model.tokens import estimate
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.daemon import asking
+from mcpzip.server.daemon.call_report import CallReport
+from mcpzip.server.daemon.recorded_calls import RecordedCalls
 from mcpzip.server.daemon.report import DaemonReport
 from mcpzip.server.run_file import Run, running
 from mcpzip.server.token_costs import Costs, measured
@@ -29,8 +31,11 @@ from mcpzip.system.log_files import LogEntry, LogReader
 from mcpzip.system.process_memory import Memory, memory_of
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.system.threads import in_thread
+from mcpzip.ui.calling import Calling
+from mcpzip.ui.drafts import Drafts
 from mcpzip.ui.examinations import Examinations
 from mcpzip.ui.limits import LOG_LINES_KEPT, LOG_SERVERS
+from mcpzip.ui.logins import Logins
 
 _Stamp = tuple[tuple[int, ...], ...]
 """What changes when a file is edited or replaced; one for each file."""
@@ -52,6 +57,15 @@ class Processes(msgspec.Struct, frozen=True):
         return [*([] if self.daemon is None else [self.daemon]), *self.retiring]
 
 
+class Calls(msgspec.Struct, frozen=True):
+    """The last calls, the oldest first. by_daemon: whether they are those of the daemon; else those that were
+    made from here.
+    """
+
+    found: Sequence[CallReport]
+    by_daemon: bool
+
+
 class _Opened:
     """A proxy, and how many requests use it. costs: of its tools, once they are counted."""
 
@@ -63,12 +77,20 @@ class _Opened:
 
 
 class Sources:
-    """What the pages of one config read. Belongs to one event loop. config: the path of its file."""
+    """What the pages of one config read. Belongs to one event loop. config, project: paths, "" for no
+    project. warn: is told what is wrong.
+    """
 
     def __init__(self, config: str, project: str, warn: Callable[[str], None]) -> None:
         """project: the project's file, "" for none. warn: is told what is wrong with the files."""
-        self.config, self._project, self._warn = config, project, warn
+        self.config, self.project, self.warn = config, project, warn
         self.examinations = Examinations(config, project)
+        self.drafts = Drafts()
+        self.logins = Logins(warn, self._list)
+        self.trying = asyncio.Lock()
+        """Held while a server is tried before it is added."""
+        self.calling = Calling(config, project)
+        self._recorded, self._looking = RecordedCalls(config, project), asyncio.Lock()
         state = state_path(config, project)
         files = (config, project, trust_path(config), pins_path(config), snapshot_path(state))
         self._files = [path for path in files if path]
@@ -86,9 +108,9 @@ class Sources:
         return await in_thread(lambda: self._processes(memory), "processes")
 
     def _processes(self, measured: bool) -> Processes:
-        said = asking.ask(self.config, self._project, "report")
+        said = asking.ask(self.config, self.project, "report")
         daemon = None if said is None else msgspec.convert(said, DaemonReport)
-        older = asking.ask_retiring(self.config, self._project)
+        older = asking.ask_retiring(self.config, self.project)
         retiring = [msgspec.convert(one, DaemonReport) for one in older]
         pids = {one.pid for one in (daemon, *retiring) if one is not None}
         others = [run for run in running(self.config) if run.pid not in pids]
@@ -106,8 +128,21 @@ class Sources:
         """Ends the processes of ``server`` that the daemon runs; its answer, None if none runs."""
         said = {"server": server, "again": again}
         return await in_thread(
-            lambda: asking.ask(self.config, self._project, "disconnect", **said), "disconnect"
+            lambda: asking.ask(self.config, self.project, "disconnect", **said), "disconnect"
         )
+
+    # --- calls
+
+    async def calls(self) -> Calls:
+        """The last calls. Raises DaemonSilentError, McpzipError if the daemon is too old to remember any, and
+        ConfigError.
+        """
+        async with self._looking:
+            found = await in_thread(self._recorded.look, "calls")
+        if found is not None:
+            return Calls(found, by_daemon=True)
+        async with self.proxy() as proxy:
+            return Calls([CallReport.of(one) for one in proxy.tool_caller.calls][::-1], by_daemon=False)
 
     # --- tools
 
@@ -126,6 +161,10 @@ class Sources:
         """Opens the proxy, so that the next page that needs it has it. What is wrong is said there."""
         with suppress(Exception):
             await self._current()
+
+    async def _list(self, server: str) -> None:
+        async with self.proxy() as proxy:
+            await proxy.refresh([server])
 
     async def costs(self) -> Costs | None:
         """What the tools cost in a model's context, by an estimate; None while that is being counted, and
@@ -165,13 +204,13 @@ class Sources:
 
     async def _open(self, stamp: _Stamp) -> _Opened:
         def read() -> tuple[Config, snapshot.Loaded]:
-            config = load(self.config, os.environ, self._project)
+            config = load(self.config, os.environ, self.project)
             return config, snapshot.load_for(config)
 
         config, (catalog, warnings) = await in_thread(read, "config")
         for warning in warnings:
-            self._warn(warning)
-        proxy = Proxy(config, catalog, self._warn)
+            self.warn(warning)
+        proxy = Proxy(config, catalog, self.warn)
         await proxy.reviews.wait_for_search()  # so that it says what is held back
         return _Opened(proxy, stamp)
 
@@ -206,6 +245,8 @@ class Sources:
 
     async def close(self) -> None:
         """Ends what was opened."""
+        await self.logins.close()
+        await self.calling.close()
         opened, self._opened = self._opened, None
         if opened is not None:
             if opened.costs is not None:

@@ -20,6 +20,8 @@ AXE = NODE_MODULES / "axe-core" / "axe.min.js"
 PATIENCE = 20_000
 """Milliseconds."""
 SCHEMES, WIDTHS = ("light", "dark"), (360, 1600)
+DIFFERENCE = "/config/diff"
+"""A page that a form leads to."""
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +42,23 @@ def paths(served: Served) -> tuple[str, ...]:
     """Every kind of page."""
     tools = re.findall(r'href="[^"]+?(/tools/[^"]+)"', served.get("/servers/evil").text)
     held = re.findall(r'href="[^"]+?(/review/[^"]+)"', served.get("/review").text)
-    assert (len(tools), len(held)) == (2, 3)
+    for tool in tools:
+        served.submit(tool, json="{}")  # a call that fails, of a tool whose name is markup
+    calls = re.findall(r'href="[^"]+?(/calls/[^"]+)"', served.get("/calls").text)
+    assert (len(tools), len(held), len(calls)) == (2, 3, 2)
     return (
         "/",
         "/servers",
         "/servers/evil",
         "/search?query=find+me&limit=1",
         *tools,
+        "/calls",
+        calls[0],
         "/review",
         held[1],  # with an approved definition
+        "/config",
+        DIFFERENCE,
+        "/add",
         "/doctor",
         "/nothing",
     )
@@ -74,6 +84,17 @@ def opened(browser: Browser, served: Served, scheme: str = "light", width: int =
     assert wrong == []
 
 
+def go(page: Page, served: Served, path: str) -> None:
+    """Goes to ``path``, and where a form leads there, sends that."""
+    page.goto(served.origin + served.root + (path if path != DIFFERENCE else "/config"))
+    if path == DIFFERENCE:
+        document = json.loads(page.get_by_label("Its text").input_value())
+        document["mcpServers"]["evil"]["share"] = "never"
+        page.get_by_label("Its text").fill(json.dumps(document, indent=2))
+        page.get_by_role("button", name="Show the difference").click()
+        page.get_by_role("heading", name="What differs").wait_for()
+
+
 def test_the_token_moves_from_the_address_into_a_cookie(browser: Browser, served: Served) -> None:
     with opened(browser, served) as page:
         assert page.url == f"{served.origin}{served.root}/"
@@ -94,7 +115,7 @@ def test_pages_are_read_by_everybody(
 ) -> None:
     with opened(browser, served, scheme, width) as page:
         for path in paths:
-            page.goto(served.origin + served.root + path)
+            go(page, served, path)
             assert page.locator("h1").count() == 1, path
             assert page.locator("main").count() == 1, path
             assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0, path
@@ -114,7 +135,7 @@ def test_axe_finds_nothing(browser: Browser, served: Served, paths: tuple[str, .
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"axe-core is not installed: {NPM_CI}")
     with opened(browser, served, width=360) as page:
         for path in paths:
-            page.goto(served.origin + served.root + path)
+            go(page, served, path)
             page.evaluate(AXE.read_text(encoding="utf-8"))
             found = page.evaluate("axe.run()")
             wrong = {one["id"]: [node["html"] for node in one["nodes"]] for one in found["violations"]}
@@ -140,9 +161,29 @@ def test_without_a_script_everything_is_read_and_done(browser: Browser, served: 
     page.locator("#json").fill('{"a": 1}')
     page.get_by_role("button", name="Call").click()
     assert page.get_by_role("alert").count() == 1  # the server can't be started
+    page.get_by_role("link", name="Config").click()
+    text = page.get_by_label("Its text")
+    text.fill(text.input_value().replace('"evil"', '"evil2"') + "]")
+    page.get_by_role("button", name="Check").click()
+    assert "more text after the end of the object" in page.locator("#problems").inner_text()
+    text.fill(text.input_value().removesuffix("]"))
+    page.get_by_role("button", name="Show the difference").click()
+    assert "evil2" in page.locator("tr.added").inner_text()
     page.get_by_role("button", name="Sign out").click()
     assert page.get_by_role("heading", level=1).inner_text() == "Sign in"
     context.close()
+
+
+def test_the_config_is_checked_while_it_is_typed(browser: Browser, served: Served) -> None:
+    with opened(browser, served) as page:
+        page.goto(f"{served.origin}{served.root}/config")
+        text = page.get_by_label("Its text")
+        before = text.input_value()
+        text.fill('{"mcpServers": {}\n,}')
+        page.locator("#problems").get_by_role("link", name="line 2, column 1").click()
+        assert text.evaluate("one => one === document.activeElement && one.selectionStart") == 18
+        text.fill(before)
+        page.get_by_text("It can be used").wait_for()
 
 
 def test_a_change_is_seen_without_a_reload(browser: Browser, served: Served, place: Path) -> None:

@@ -1,5 +1,6 @@
 """Finds in a page what a browser would run or load."""
 
+import re
 from html.parser import HTMLParser
 
 
@@ -19,7 +20,7 @@ class _Markup(HTMLParser):
         "content",
         "ping",
     )
-    HARMLESS = ("a", "form", "meta")  # links and forms to ourselves; the viewport
+    HARMLESS = ("a", "form", "button", "meta")  # links and forms to ourselves; the viewport
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -36,8 +37,8 @@ class _Markup(HTMLParser):
             if name.startswith("on") or name == "style" or "javascript:" in (value or "").lower():
                 self.found.append(f"{tag} {name}")
             elif name in self.LOADING and value not in self.OURS:
-                own = (value or "").startswith("/") and not (value or "").startswith("//")
-                if tag not in self.HARMLESS or (tag != "meta" and not own and value != "#main"):
+                own = re.match("/(?!/)|#", value or "") is not None
+                if tag not in self.HARMLESS or (tag != "meta" and not own):
                     self.found.append(f"{tag} {name}={value}")
 
     def handle_endtag(self, tag: str) -> None:

@@ -134,6 +134,14 @@ def sign_in(place: Place) -> None:
     (folder / f"{'0' * 32}.json").chmod(0o644)
 
 
+def earlier_version(place: Place) -> None:
+    place.write({"a": GOOD})
+    folder = place.config.parent / "history"
+    folder.mkdir(mode=0o700)
+    (folder / f"config.json.{'1' * 13}-{'0' * 16}.json").write_text("{}")
+    (folder / f"config.json.{'1' * 13}-{'0' * 16}.json").chmod(0o644)
+
+
 def full_disk(place: Place) -> None:
     place.write({"a": GOOD})
     usage = shutil.disk_usage(place.home)
@@ -393,6 +401,7 @@ FAULTS = [
     ),
     Fault("files.leftover", leftover),
     Fault("files.sign-ins", sign_in, says="read your sign-ins"),
+    Fault("files.history", earlier_version, says="read earlier versions"),
     Fault("files.disk-full", full_disk, free_space),
     Fault(
         "clients.unreadable",

@@ -8,7 +8,9 @@ from pathlib import Path
 from helpers.changing_server import ChangingServer, tool
 from helpers.driver import run_here
 
-MARKUP = "\"><img src=x onerror=alert(1)></title><script>alert(1)</script>'{{ 7*7 }}\u202e\u200b\x1b]0;t\x07"
+MARKUP = (
+    "\"><img src=x onerror=alert(1)></title><script>alert(1)</script>'{{ 7919*7919 }}\u202e\u200b\x1b]0;t\x07"
+)
 """What each field of a hostile server says."""
 
 

@@ -1,4 +1,6 @@
-"""What commands such as `mcpzip ps` ask of the daemon, and its answers as JSON values."""
+"""What commands such as `mcpzip ps` ask of the daemon, and its answers: JSON values, or JSON texts (bytes)
+where they are long.
+"""
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -8,6 +10,7 @@ import msgspec
 
 from mcpzip import __version__
 from mcpzip.proxy.proxy import Proxy
+from mcpzip.server.daemon.call_report import calls_answer
 from mcpzip.server.daemon.report import DaemonReport
 
 
@@ -50,9 +53,17 @@ async def disconnect(daemon: Daemon, said: Mapping[str, object]) -> object:
     return {"known": bool(found), "closed": closed, "servers": servers}
 
 
+async def calls(daemon: Daemon, said: Mapping[str, object]) -> object:
+    """The last calls, ``since`` a change and ``before`` a number; see `calls_answer`."""
+    since, before = (number if isinstance(number := said.get(key), int) else 0 for key in ("since", "before"))
+    remembered = [proxy.tool_caller.calls for proxy in daemon.running()]
+    return msgspec.json.encode(calls_answer(remembered, os.getpid(), since, before))
+
+
 COMMANDS: Mapping[object, Callable[[Daemon, Mapping[str, object]], Awaitable[object]]] = {
     "ping": ping,
     "report": report,
+    "calls": calls,
     "stop": stop,
     "disconnect": disconnect,
 }

@@ -81,8 +81,8 @@ def greeting(kind: str, said: "Mapping[str, object]") -> bytes:
 
 
 def notice(name: bytes, value: object = None) -> bytes:
-    """A notice, with a JSON value."""
-    return name + b" " + json.dumps(value).encode() + b"\n"
+    """A notice, with a JSON value, or with a JSON text on one line (bytes)."""
+    return name + b" " + (value if isinstance(value, bytes) else json.dumps(value).encode()) + b"\n"
 
 
 def read_notice(line: bytes) -> "tuple[bytes, object]":

@@ -5,6 +5,7 @@ The rule: clients share a proxy, and so the processes of servers, if the config 
 """
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
@@ -30,7 +31,8 @@ ENVIRONMENTS = 8
 
 class SharedProxy:
     """A proxy, and the clients with its environment. users: how many there are. unused_at: when the last one
-    left (monotonic s). warned: what tells each client of a warning.
+    left (monotonic s). warned: what tells each client of a warning. uses: the SHA-256 of the content of the
+    config that is in use, hexadecimal.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class SharedProxy:
         self._telemetry = telemetry
         self.endpoint = endpoint_of(self.proxy, telemetry)
         self.users = 0
+        self.uses = hashlib.sha256(prepared.file.data).hexdigest()
         self.unused_at = asyncio.get_running_loop().time()
         self._folder, self._stamp = folder, prepared.stamp
         self._tell_edited = edited
@@ -93,6 +96,7 @@ class SharedProxy:
         return mean_the_same(self.proxy.config, environment, self.environment)
 
     def _edited(self, data: bytes) -> None:
+        self.uses = hashlib.sha256(data).hexdigest()
         config = self.prepared.config
         self._stamp = None if config.project else handshake_cache.stamp_of(data, config.path)
         self._write_handshake_cache()

@@ -9,7 +9,7 @@ from mcpzip import __version__
 from mcpzip.config import Config
 from mcpzip.server.daemon.client import DaemonClient
 from mcpzip.server.daemon.proxies import SharedProxy
-from mcpzip.server.run_file import name_and_version
+from mcpzip.wire.client_info import name_and_version
 
 
 class ClientReport(msgspec.Struct, frozen=True):
@@ -54,13 +54,15 @@ class ServerReport(msgspec.Struct, frozen=True):
 
 class ProxyReport(msgspec.Struct, frozen=True):
     """Clients with the same environment, as far as the config refers to it, and their servers. notes:
-    sentences about the config.
+    sentences about the config. uses: the SHA-256 of the content of the config that is in use, hexadecimal; ""
+    if an older daemon doesn't say.
     """
 
     searches: int
     clients: list[ClientReport]
     servers: list[ServerReport]
     notes: list[str]
+    uses: str = ""
 
 
 class DaemonReport(msgspec.Struct, frozen=True):
@@ -127,6 +129,7 @@ def _proxy_report(shared: SharedProxy, clients: list[DaemonClient]) -> ProxyRepo
             for one in proxy.status()
         ],
         notes=list(proxy.config_notes),
+        uses=shared.uses,
     )
 
 

@@ -44,6 +44,10 @@ class Application(Protocol):
 
     too_large: Refusal
 
+    @property
+    def headers(self) -> Sequence[Header]:
+        """Of every response, also to what was no request."""
+
     def check(self, request: HttpRequest, response: HttpResponse) -> Refusal | None:
         """Why the request is refused, judging by its head; None when its body may come."""
 
@@ -212,7 +216,7 @@ class Connection(asyncio.BufferedProtocol):
         self._timer.clear()
         target = head.target.decode("latin-1")
         self._request = HttpRequest(head.method.decode("ascii"), target, head.headers, self._address)
-        self._response = response = HttpResponse(self)
+        self._response = response = HttpResponse(self, self._application.headers)
         self._body_size = 0
         if self._crowded:
             response.refuse(_TOO_MANY)
@@ -277,7 +281,7 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
         else:
             self._end_body()
-            (self._response or HttpResponse(self)).refuse(_NOT_HTTP)
+            (self._response or HttpResponse(self, self._application.headers)).refuse(_NOT_HTTP)
 
     # Writing, for `HttpResponse`
 

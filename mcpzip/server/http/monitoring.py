@@ -37,7 +37,7 @@ _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 class Monitoring:
     """The application. why_not_ready: the reason why no client should be sent here now; "" for none."""
 
-    too_large = _GET_ONLY
+    too_large, headers = _GET_ONLY, ()
 
     def __init__(
         self,

@@ -34,6 +34,7 @@ class HttpServer:
         self.warn, self._limits = warn, limits
         middleware = Middleware(access, limits)
         self.check, self.too_large = middleware.check, middleware.too_large
+        self.headers = ()
         self._tasks = TaskTracker(endpoint, limits.calls, over_http=True)
         budget = QueueBudget(limits.untold, limits.untold_small, limits.untold_by_all)
         self._legacy = LegacySessions(endpoint, self._tasks, limits, budget)

@@ -6,11 +6,9 @@ compared. If one of them is another by now, nothing is decided.
 """
 
 import os
-import sys
 import time
 from collections.abc import Sequence
 from typing import Literal
-from urllib.parse import quote
 
 import msgspec
 
@@ -25,13 +23,14 @@ from mcpzip.pins.review import HeldItem, Review
 from mcpzip.pins.store import PinsUnusableError
 from mcpzip.policy.allowances import Allowance, allowances
 from mcpzip.policy.refused import refused_calls
-from mcpzip.system.terminal import is_interactive
 from mcpzip.system.threads import in_thread
+from mcpzip.ui import person
 from mcpzip.ui.held import ShownItem, id_of, shown_item
 from mcpzip.ui.limits import DECISIONS, ROWS
 from mcpzip.ui.listing import Part, part_of
 from mcpzip.ui.page import Answer, Visit
 from mcpzip.ui.pages.servers import LONGEST_FILTER
+from mcpzip.ui.rendering import path_part
 
 Outcome = Literal["approved", "rejected", "changed", "gone", "unseen"]
 _DONE = {
@@ -102,14 +101,6 @@ class _Pins(msgspec.Struct, frozen=True):
     problem: str
 
 
-def may_approve() -> bool:
-    """Whether a person runs this process at a terminal."""
-    try:
-        return is_interactive(sys.stdin.fileno())
-    except (AttributeError, OSError, ValueError):  # it has no stdin
-        return False
-
-
 async def show(visit: Visit) -> Answer:
     """The list of what is held, what is pinned, and what happened."""
     wanted = visit.fields.get("find", "")[:LONGEST_FILTER]
@@ -140,7 +131,7 @@ async def show_item(visit: Visit) -> Answer:
 
 async def approve(visit: Visit) -> Answer:
     """Offers the item from now on, if it is still the one that was shown."""
-    if not may_approve():
+    if not person.is_present():
         command = mcpzip_command(visit.sources.config, "review", visit.name)
         text = (
             f"Only a person at a terminal can approve, and mcpzip ui was not started at one. Run: {command}"
@@ -198,8 +189,8 @@ async def _item_page(
         status=status,
         item=item,
         problem=problem,
-        path=f"{visit.root}/review/{quote(item.server, safe='')}",
-        may_approve=may_approve(),
+        path=f"{visit.root}/review/{path_part(item.server)}",
+        may_approve=person.is_present(),
         review_command=mcpzip_command(config.path, "review", item.server),
         refresh_command=mcpzip_command(config.path, "refresh", item.server),
     )

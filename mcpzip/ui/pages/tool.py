@@ -2,21 +2,20 @@
 
 import json
 
-from mcpzip import __version__
 from mcpzip.model import sanitize
 from mcpzip.model.entry import Entry, JsonObject
 from mcpzip.model.errors import InvalidArgumentsError, McpzipError
-from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.proxy.metatools import EXECUTE
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.ui.forms import WHOLE, arguments_of, fields_for
+from mcpzip.ui.kept import KeptPart, handle_of, is_handle, kept_part
+from mcpzip.ui.kept import arguments_of as part_arguments
 from mcpzip.ui.page import Answer, Visit
 from mcpzip.ui.rendering import ShownText
 from mcpzip.ui.results import ShownResult, shown_result
-from mcpzip.wire import JsonRpcError, UpstreamRpcError, join_object, quote
+from mcpzip.wire import JsonRpcError, UpstreamRpcError
 
-_INFO = b'{"name":"mcpzip ui","version":"%b"}' % __version__.encode()
-"""As whom the audit log knows who calls from here."""
+_LONGEST_KEPT = 999_999_999
+"""Characters up to which a kept result is read."""
 _SCHEMA = 20_000
 """Characters of a schema that are shown."""
 _HINTS = {
@@ -29,10 +28,22 @@ _HINTS = {
 
 
 async def show(visit: Visit) -> Answer:
-    """The page."""
+    """The page, with a part of a kept result if the query names one."""
     async with visit.sources.proxy() as proxy:
         entry = proxy.catalog.get(visit.name)
-        return _unknown(visit) if entry is None else _page(visit, proxy, entry)
+        if entry is None:
+            return _unknown(visit)
+        handle = visit.fields.get("kept", "")
+        if not is_handle(handle):
+            return _page(visit, proxy, entry)
+        try:
+            asked = part_arguments(visit.number("from", most=_LONGEST_KEPT))
+            part = kept_part(handle, await visit.sources.calling.kept(handle, asked))
+        except (McpzipError, JsonRpcError) as error:
+            part = str(error)
+        if isinstance(part, str):
+            return _page(visit, proxy, entry, problem=part)
+        return _page(visit, proxy, entry, part=part)
 
 
 async def call(visit: Visit) -> Answer:
@@ -46,22 +57,13 @@ async def call(visit: Visit) -> Answer:
         except InvalidArgumentsError as error:
             return _page(visit, proxy, entry, problem=str(error), status=400)
         try:
-            result = shown_result(await _execute(proxy, entry, arguments))
+            said = await visit.sources.calling.call(proxy, entry, arguments)
         except UpstreamRpcError as error:
-            said = f"{error.server} answered with JSON-RPC error {error.error.code}: {error.error.message}"
-            return _page(visit, proxy, entry, problem=said)
+            problem = f"{error.server} answered with JSON-RPC error {error.error.code}: {error.error.message}"
+            return _page(visit, proxy, entry, problem=problem)
         except (McpzipError, JsonRpcError) as error:
             return _page(visit, proxy, entry, problem=str(error))
-        return _page(visit, proxy, entry, result=result)
-
-
-async def _execute(proxy: Proxy, entry: Entry, arguments: bytes) -> bytes:
-    client = Client(info=_INFO)
-    try:
-        asked = join_object({"name": quote(entry.name), "arguments": arguments})
-        return await proxy.handlers[EXECUTE](asked, Exchange(client))
-    finally:
-        await proxy.remove_client(client)
+        return _page(visit, proxy, entry, result=shown_result(said), kept=handle_of(said))
 
 
 def _page(
@@ -70,6 +72,8 @@ def _page(
     entry: Entry,
     *,
     result: ShownResult | None = None,
+    kept: str = "",
+    part: KeptPart | None = None,
     problem: str = "",
     status: int = 200,
 ) -> Answer:
@@ -90,6 +94,8 @@ def _page(
         ],
         note=proxy.tool_caller.note(entry),
         result=result,
+        kept=kept,
+        part=part,
         problem=problem,
     )
 

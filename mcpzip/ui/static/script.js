@@ -65,9 +65,56 @@ class Live {
   }
 }
 
+// The text of the config is checked while it is typed; a mistake is a link to its place in the text.
+class Check {
+  constructor(form) {
+    this.form = form;
+    this.timer = 0;
+    this.asking = null;
+    this.text = form.elements.text;
+    this.text.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.ask(), 300);
+    });
+    form.addEventListener("click", (event) => {
+      const link = event.target.closest("a[data-line]");
+      if (link === null) return;
+      event.preventDefault();
+      this.show(Number(link.dataset.line), Number(link.dataset.column));
+    });
+  }
+
+  async ask() {
+    this.asking?.abort();
+    this.asking = new AbortController();
+    const { signal } = this.asking;
+    const body = new URLSearchParams(new FormData(this.form));
+    body.set("part", "problems");
+    try {
+      const answer = await fetch(this.form.dataset.check, { method: "POST", body, redirect: "error", signal });
+      if (!answer.ok) return;
+      const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("problems");
+      if (next !== null) document.getElementById("problems").replaceChildren(...next.childNodes);
+    } catch {
+      // another letter was typed, or `mcpzip ui` has ended
+    }
+  }
+
+  show(line, column) {
+    const lines = this.text.value.split("\n");
+    const at = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0) + Math.max(0, column - 1);
+    this.text.focus();
+    this.text.setSelectionRange(at, Math.min(at + 1, this.text.value.length));
+    const height = this.text.scrollHeight / lines.length;
+    this.text.scrollTop = Math.max(0, (line - 5) * height);
+  }
+}
+
 const form = document.getElementById("sign-in");
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
 if (form !== null && token !== null) signIn(form, token);
 else if (token !== null) history.replaceState(null, "", location.pathname + location.search);
 const live = document.querySelector("main[data-live]");
 if (live !== null) new Live(live);
+const checked = document.querySelector("form[data-check]");
+if (checked !== null) new Check(checked);

@@ -9,6 +9,8 @@ import pytest
 from helpers.driver import Json, run_here
 from mcpzip_fakes.launch import FakeServer
 
+from mcpzip.config import history
+
 Fake = Callable[..., FakeServer]
 PAY: Json = {"name": "pay_invoice", "description": "Pay an invoice"}
 
@@ -118,3 +120,16 @@ def test_all_tools_are_listed_without_padding(fake_mcp: Fake, shell: Shell) -> N
     found = json.loads(shell("tools", "bank", "--json"))
     assert found == [{"name": "bank__balance", "description": "What is left"}]
     assert "There is no server 'bnk'" in shell("tools", "bnk", code=2)
+
+
+def test_the_version_before_each_edit_is_kept(shell: Shell, tmp_path: Path) -> None:
+    shell("add", "one", "--no-check", "--", "x")
+    texts = [shell.config.read_bytes()]
+    for words in (("rename", "one", "two"), ("disable", "two"), ("enable", "two"), ("remove", "two")):
+        shell(*words)
+        texts.append(shell.config.read_bytes())
+    editor = tmp_path / "editor.py"
+    editor.write_text("import sys; open(sys.argv[1], 'w').write('{\"mcpServers\": {}}')")
+    shell("edit", EDITOR=f"{sys.executable} {editor}")
+    kept = history.versions(str(shell.config))
+    assert [history.read(str(shell.config), one.id) for one in kept] == texts[::-1]

@@ -62,7 +62,8 @@ SERVE = {
     "mcpzip.config": "diff",
     "mcpzip.model": "error_line templates",
     "mcpzip.pins": "gate",
-    "mcpzip.proxy": "argument_repair arguments bindings call call_states catalog_state client_binding "
+    "mcpzip.proxy": "argument_repair arguments bindings call call_record call_records call_states "
+    "catalog_state client_binding "
     "client_capabilities client_roots current_config describe exchange exclusive_connections "
     "first_calls "
     "exposure first_listings guard handlers heard input_required kept_results listing_origins log_levels "
@@ -86,7 +87,8 @@ SERVE = {
 
 DAEMON = {
     "mcpzip.server": "daemon",
-    "mcpzip.server.daemon": "client commands daemon main meaning protocol proxies report retirement",
+    "mcpzip.server.daemon": "call_report client commands daemon main meaning protocol proxies report "
+    "retirement",
     "mcpzip.system": "descriptors",
 }
 """What the daemon imports beyond that."""

@@ -138,7 +138,8 @@ def test_a_call_that_fails_says_so(page: Page) -> None:
 
 def test_pages_that_are_not_there(page: Page) -> None:
     for path in (
-        "/calls",
+        "/calls/999999",
+        "/calls/x",
         "/servers/voice/restart",
         "/static/base.html",
         "/static/..%2fpage.py",
@@ -162,11 +163,23 @@ def test_an_edit_of_the_config_is_seen(tmp_path: Path) -> None:
         answer = page.get("/")
         assert answer.status == 200
         assert str(config) in answer.words
-        assert page.get("/servers").status == 503
+        assert str(config) in page.get("/servers").words
+        assert page.get("/servers/new").status == 503
         config.write_text(
             json.dumps({"mcpServers": {"new": {"url": "http://127.0.0.1:9/mcp", "type": "http"}}})
         )
         assert "new" in page.get("/servers").words
+
+
+def test_a_server_whose_name_is_a_step_in_a_path_has_a_page(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"mcpServers": {".": {"command": "x"}, "..": {"command": "y"}}}))
+    with page_of(config) as page:
+        page.sign_in()
+        for name in (".", ".."):
+            assert f'href="{page.root}/servers/~{name}"' in page.get("/servers").text
+            assert page.get(f"/servers/~{name}").status == 200
+            assert f"Disable {name}" in page.submit(f"/servers/~{name}/edit", action="disable").words
 
 
 def test_it_works_from_an_empty_home(tmp_path: Path) -> None:
@@ -175,6 +188,8 @@ def test_it_works_from_an_empty_home(tmp_path: Path) -> None:
         answer = page.get("/")
         assert answer.status == 200
         assert "mcpzip migrate" in answer.words
+        for path in ("/servers", "/config", "/add"):
+            assert page.get(path).status == 200
     assert os.listdir(tmp_path) == []
 
 
@@ -215,6 +230,7 @@ def test_pages_of_5000_tools_are_small(tmp_path: Path) -> None:
             "/",
             "/servers",
             "/servers/server-1",
+            "/config",
             "/search?query=work&limit=20",
             "/tools/server-1__tool_1_of_server-1",
         ):

@@ -16,7 +16,11 @@ from helpers.driver import PATIENCE, command, ended, environment, run, until
 from helpers.ui_client import Page, page_of
 from helpers.ui_places import MARKUP, hostile_place
 
+from mcpzip.ui.pages import ROUTES
+
 EVIL = "http://evil.example"
+FORMS = ("/sign-out", *(path.replace("*", "evil") for method, path in ROUTES if method == "POST"))
+"""Where each form is sent."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +41,7 @@ def test_without_a_sign_in_nothing_is_shown(page: Page) -> None:
             answer = page.get(path, Cookie=cookie)
             assert answer.status == 401
             assert "evil" not in answer.text
-    for path in ("/sign-out", "/servers/evil/restart", "/tools/evil__plain"):
+    for path in FORMS:
         assert page.post(path, {}, Cookie=None).status == 401
 
 
@@ -73,6 +77,8 @@ def test_requests_of_other_sites_are_refused(page: Page) -> None:
         assert page.get(path, Origin=EVIL).status == 403
         assert page.get(path, Sec_Fetch_Site="cross-site").status == 403
     token = page.get("/").form_token
+    for path in FORMS:
+        assert page.post(path, {"form_token": token}, Origin=EVIL).status == 403
     for headers in ({"Origin": EVIL}, {"Origin": "null"}, {"Origin": None}, {"Sec_Fetch_Site": "cross-site"}):
         assert page.post("/servers/evil/stop", {"form_token": token}, **headers).status == 403
         assert page.post("/sign-in", {"token": page.token}, **headers).status == 403
@@ -81,7 +87,7 @@ def test_requests_of_other_sites_are_refused(page: Page) -> None:
 def test_a_forged_form_is_refused(page: Page) -> None:
     other = Page(page.url).sign_in()
     for fields in ({}, {"form_token": ""}, {"form_token": "x"}, {"form_token": other.get("/").form_token}):
-        for path in ("/servers/evil/stop", "/servers/evil/restart", "/tools/evil__plain", "/sign-out"):
+        for path in FORMS:
             assert page.post(path, fields).status == 403
     assert page.get("/").status == 200
 
@@ -108,6 +114,21 @@ def test_every_response_forbids_frames_and_foreign_content(page: Page) -> None:
         assert "access-control-allow-origin" not in answer.headers
 
 
+def test_so_does_the_answer_to_what_is_no_request(page: Page) -> None:
+    port = int(page.host.rpartition(":")[2])
+    for said in (b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n<script>\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.settimeout(PATIENCE)
+            connection.sendall(said)
+            connection.shutdown(socket.SHUT_WR)
+            answer = b""
+            while data := connection.recv(1 << 16):
+                answer += data
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert b"content-security-policy: default-src 'none'" in answer
+        assert b"<script>" not in answer
+
+
 def test_the_test_sees_what_acts() -> None:
     assert "alert(1)" in acting(MARKUP)
     assert "img" in acting("<img src=x>")
@@ -129,11 +150,16 @@ def test_texts_of_a_server_are_only_text(page: Page) -> None:
         links = re.findall(r'href="[^"]+?(/tools/[^"]+)"', found.text)
         assert len(links) == 2, name
         paths.update(links)
+    for link in links:
+        assert page.submit(link, json="{}").status == 200  # which fails, and is remembered with its name
+    calls = re.findall(r'href="[^"]+?(/calls/[0-9]+)"', page.get("/calls").text)
+    assert len(calls) >= 2
+    paths |= {"/calls", "/calls?server=%3Cb%3E&tool=%3Cscript%3E&outcome=%22%3E&client=x", *calls}
     for path in paths:
         answer = page.get(path)
         assert answer.status == 200, path
         assert acting(answer.text) == [], path
-        assert "49" not in answer.text or "{{ 7*7 }}" in answer.words
+        assert str(7919 * 7919) not in answer.text, path
         assert not set(answer.text) & set("\u202e\u200b\x1b\x07"), path
     assert "\\u202e\\u200b\\x1b]0;t\\x07" in page.get("/servers/evil").text
 
@@ -146,6 +172,10 @@ def test_hostile_paths_and_queries_are_only_text(page: Page) -> None:
         "/servers/evil?done=%3Cscript%3E&find=%3Cimg%3E&page=-1",
         "/search?query=%3Cscript%3E%E2%80%AE&server=%22%3E&limit=%22%3E",
         "/search?query=%ff%00%1b",
+        "/calls/%3Cscript%3E",
+        "/calls?tool=%3Cscript%3E%E2%80%AE&page=%22%3E&server=%22%3E",
+        "/tools/evil__plain?kept=%3Cscript%3E&from=%22%3E",
+        "/tools/evil__plain?kept=r1-madnawbx2cwm5gkt&from=1",
     ):
         answer = page.get(path)
         assert answer.status in (200, 404)

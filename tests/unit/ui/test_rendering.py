@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from mcpzip.model import sanitize
-from mcpzip.ui.rendering import path_part, render
+from mcpzip.ui.rendering import from_path_part, path_part, render
 
 MARKUP = st.sampled_from(
     ["<script>", "</p>", "<!--", "&lt;", '"', "'", "{{ 1 }}", "{% x %}", "onload=", "\x00", "<"]
@@ -59,3 +59,15 @@ def test_a_value_that_is_missing_is_an_error() -> None:
 @given(st.text())
 def test_a_part_of_a_path_stays_one_part(text: str) -> None:
     assert re.fullmatch(r"[\w.~%-]*", path_part(text), re.ASCII)
+
+
+NAMES = st.sampled_from([".", "..", "...", "a.b", "a/b", "%2e"])
+
+
+@given(st.one_of(NAMES, st.text(st.characters(codec="utf-8"))))
+def test_no_name_is_a_step_in_a_path(name: str) -> None:
+    part = path_part(name)
+    assert not set(part) & set("/?#")
+    assert part.lower().replace("%2e", ".") not in (".", "..")
+    if name not in ("~.", "~.."):  # no server has such a name
+        assert from_path_part(part) == name
