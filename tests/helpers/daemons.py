@@ -262,6 +262,14 @@ def said(client: Client, tool: str = "say", **arguments: object) -> Json:
     return found
 
 
+def say_often(client: Client, times: int) -> None:
+    """So many calls of ``up``'s tool ``say``, some at a time."""
+    for begin in range(0, times, 50):
+        numbers = [client.send_call("up__say", {"n": n}) for n in range(begin, min(begin + 50, times))]
+        for number in numbers:
+            assert not client.answer(number).failed
+
+
 def listen_as_nobody(path: str) -> None:
     """Leaves a socket at ``path`` whose process has ended."""
     left = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

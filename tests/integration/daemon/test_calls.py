@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.daemons import Home, daemon_home, said
+from helpers.daemons import Home, daemon_home, said, say_often
 from helpers.driver import INITIALIZE, run, until
 
 
@@ -75,9 +75,7 @@ def test_calls_that_are_remembered_elsewhere_are_said_to_be(home: Home) -> None:
 
 def test_more_calls_than_one_answer_has(home: Home) -> None:
     with home.serving() as client:
-        numbers = [client.send_call("up__say", {"n": n}) for n in range(300)]
-        for number in numbers:
-            client.answer(number)
+        say_often(client, 300)
         calls = found(home, "--limit", "1000")
         assert [call["number"] for call in calls] == list(range(1, 301))
         assert home.ask("calls")["more"]

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 from helpers.acting_markup import acting
-from helpers.daemons import Home, daemon_home, said
+from helpers.daemons import Home, daemon_home, said, say_often
 from helpers.driver import INITIALIZE, until
 from helpers.ui_client import Page, page_of
 from helpers.ui_places import MARKUP
@@ -58,8 +58,7 @@ def test_the_calls_of_all_agents_are_a_waterfall(home: Home, tmp_path: Path) -> 
 def test_a_page_of_a_thousand_calls_is_small(home: Home) -> None:
     with home.serving() as client, page_of(home.config) as page:
         page.sign_in()
-        for number in [client.send_call("up__say", {"n": n}) for n in range(1_100)]:
-            client.answer(number)
+        say_often(client, 1_100)
         answer = page.get("/calls")
         assert "1,000 calls" in answer.words
         assert "1–50 of 1,000" in answer.words
