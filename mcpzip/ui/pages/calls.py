@@ -15,7 +15,7 @@ from mcpzip.ui.waterfall import lines, row
 
 _FAILED, _UNDER_WAY = "failed", "under way"
 """Outcomes that can be chosen beside those of single calls."""
-_CHOICES = 100
+_CHOICES = 50
 """Servers, clients and outcomes that can be chosen, of each."""
 
 

@@ -10,9 +10,11 @@ import time
 from functools import partialmethod
 from pathlib import Path
 
+import msgspec
 import pytest
 from helpers.hostile_texts import FORGED, hostile, writable
 from hypothesis import HealthCheck, example, given, settings
+from msgspec.structs import replace
 
 if os.name != "posix":
     pytest.skip("there are no pseudo-terminals here", allow_module_level=True)
@@ -28,8 +30,12 @@ from mcpzip.model.errors import (
     LoginError,
     McpzipError,
 )
+from mcpzip.proxy.call_records import CallRecords
+from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.name_resolution import NameResolver
 from mcpzip.proxy.tool_caller import ToolCaller
+from mcpzip.server.daemon import asking
+from mcpzip.server.daemon.call_report import CallEvent, CallReport, CallsAnswer
 from mcpzip.wire import RpcError, UpstreamRpcError
 
 quick = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -120,6 +126,23 @@ def test_what_is_shown_is_the_same_as_of_the_harmless_text(at_home):
             known(at_home, text)
             seen.append([part for part in shown(*argv)[1].split() if "\x1b" in part])
         assert [part.count("\x1b") for part in seen[0]] == [part.count("\x1b") for part in seen[1]]
+
+
+@quick
+@given(text=writable)
+@example(text="[/x]\x1b]52;c;cm0gLXJm\x1b\\")
+def test_the_calls_that_a_daemon_tells_of_are_shown_harmlessly(at_home, text):
+    """A daemon of another version may clean less of what clients and servers say."""
+    call = CallReport.of(CallRecords().begin(Exchange(Client()), text, text, 2))
+    texts = dict.fromkeys(("client", "version", "outcome", "error", "decision", "rule", "approved_by"), text)
+    call = replace(call, **texts, seconds=1.0, events=(CallEvent(text, 0.5),))
+    said = msgspec.to_builtins(CallsAnswer(7, 1, (call,), False))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asking, "ask", lambda *where, **more: said)
+        for words in ((), ("--failed",), ("--json",)):
+            code, written = shown("calls", *words)
+            assert code == 0
+            judged(written, *([] if words == ("--json",) else [sanitize.one_line(text)]))
 
 
 @quick
