@@ -95,8 +95,15 @@ def waiting_call(page: Page) -> socket.socket:
     return connection
 
 
-def test_a_call_of_the_page_runs_in_the_server_of_the_agents(home: Home) -> None:
-    with home.serving() as agent, page_of(home.config) as page:
+@pytest.mark.parametrize("loopback", [False, True])
+def test_a_call_of_the_page_runs_in_the_server_of_the_agents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loopback: bool
+) -> None:
+    with (
+        daemon_home(tmp_path, monkeypatch, loopback=loopback) as home,
+        home.serving() as agent,
+        page_of(home.config) as page,
+    ):
         pid = said(agent)["pid"]
         page.sign_in()
         assert f'"pid": {pid}' in called(page, "say")
