@@ -46,7 +46,7 @@ def test_the_calls_of_all_agents_are_a_waterfall(home: Home, tmp_path: Path) -> 
         until(lambda: "under way" not in page.get("/calls").words.split("Outcome")[-1])
         assert "1 call of 3" in page.get("/calls?client=another").words
         assert "2 calls of 3" in page.get("/calls?tool=A").words
-        assert "No call is so" in page.get("/calls?outcome=failed").words
+        assert "No call matches" in page.get("/calls?outcome=failed").words
         words = page.get("/calls/1").words
         assert "it was sent to the server" in words
         assert "the server answered" in words
