@@ -22,7 +22,7 @@ _SMALL = {"payload": "x" * 100}
 _WINDOW = 64
 _EACH = 1.5
 """Seconds after which no more samples of one kind are taken in a turn."""
-_IDLE = 3.0
+_IDLE = 8.0
 _AGENTS, _OF_EACH = 10, 8
 
 
@@ -95,7 +95,7 @@ def probes() -> list[Probe]:
             primed=True,
         ),
         Probe("latency", quick, (*_CALLS, "processor"), latency, 6, 2),
-        Probe("idle", Setup(), ("idle",), idle, 2, 6),
+        Probe("idle", Setup(), ("idle",), idle, 2, 12),
         Probe("agents", Setup(80, _OF_EACH), ("agents-processes", "agents-memory"), agents, 2, 5, 60),
     ]
 
