@@ -20,6 +20,7 @@ from mcpzip.catalog import snapshot
 from mcpzip.config import Config, load
 from mcpzip.config.paths import logs_folder, pins_path, snapshot_path, state_path, trust_path
 from mcpzip.model.tokens import estimate
+from mcpzip.proxy.call_records import CallRecords
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.daemon import asking
 from mcpzip.server.daemon.call_report import CallReport
@@ -91,6 +92,7 @@ class Sources:
         """Held while a server is tried before it is added."""
         self.calling = Calling(config, project)
         self._recorded, self._looking = RecordedCalls(config, project), asyncio.Lock()
+        self._made_here = CallRecords()
         state = state_path(config, project)
         files = (config, project, trust_path(config), pins_path(config), snapshot_path(state))
         self._files = [path for path in files if path]
@@ -134,15 +136,12 @@ class Sources:
     # --- calls
 
     async def calls(self) -> Calls:
-        """The last calls. Raises DaemonSilentError, McpzipError if the daemon is too old to remember any, and
-        ConfigError.
-        """
+        """The last calls. Raises DaemonSilentError, and McpzipError if the daemon remembers none."""
         async with self._looking:
             found = await in_thread(self._recorded.look, "calls")
         if found is not None:
             return Calls(found, by_daemon=True)
-        async with self.proxy() as proxy:
-            return Calls([CallReport.of(one) for one in proxy.tool_caller.calls][::-1], by_daemon=False)
+        return Calls([CallReport.of(one) for one in self._made_here][::-1], by_daemon=False)
 
     # --- tools
 
@@ -211,6 +210,7 @@ class Sources:
         for warning in warnings:
             self.warn(warning)
         proxy = Proxy(config, catalog, self.warn)
+        proxy.tool_caller.calls = self._made_here  # those of the proxies before, too
         await proxy.reviews.wait_for_search()  # so that it says what is held back
         return _Opened(proxy, stamp)
 

@@ -127,6 +127,9 @@ def test_without_a_daemon_the_page_calls_itself(home: Home) -> None:
         assert "No daemon runs now, so these are only the calls that were made from this page" in words
         assert "mcpzip ui → up → say" in words
         assert "its last 1 call" in page.get("/servers/up").words
+        config = json.loads(home.config.read_text())
+        home.config.write_text(json.dumps({**config, "call_timeout_seconds": 77}))
+        assert "its last 1 call" in page.get("/servers/up").words
 
 
 @pytest.mark.parametrize("expose", ["direct", "transparent"])
