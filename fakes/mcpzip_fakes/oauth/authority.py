@@ -11,6 +11,7 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from hashlib import sha256
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
 from msgspec import Struct
@@ -22,6 +23,9 @@ from mcpzip_fakes.oauth.faults import AuthPlan
 from mcpzip_fakes.oauth.lies import ABROAD
 from mcpzip_fakes.oauth.settings import KnownClient, OAuth, settings
 from mcpzip_fakes.oauth.token_store import Ledger, Token
+
+if TYPE_CHECKING:
+    from mcpzip_fakes.oauth.signing import Signer
 
 
 class Asked(Struct, frozen=True):
@@ -74,6 +78,7 @@ class Authority:
 
     def _begin(self) -> None:
         self.ledger = Ledger(self.now)
+        self._signer: Signer | None = None
         self.clients = Clients(self.told, self.now)
 
     @property
@@ -178,6 +183,48 @@ class Authority:
             else:
                 token.ended = "revoked by the client"
 
+    @property
+    def signer(self) -> "Signer":
+        """Its keys, made when they are needed."""
+        with self.lock:
+            if self._signer is None:
+                from mcpzip_fakes.oauth.signing import Signer  # takes long to import
+
+                self._signer = Signer(self.told.algorithm)
+            return self._signer
+
+    def access(self, client: str, scope: tuple[str, ...], resource: str, family: int) -> Token:
+        """A new access token, as the settings say."""
+        made_of = self._jwt_of if self.told.access_tokens == "jwt" else None
+        return self.ledger.issue("access", client, scope, resource, family, self.told.access_seconds, made_of)
+
+    def _jwt_of(self, token: Token) -> str:
+        return self.signer.sign({**self._claims(token), "jti": token.id}, {})
+
+    def _claims(self, token: Token) -> JsonObject:
+        said: JsonObject = {
+            "iss": self.issuer,
+            "sub": token.client,
+            "client_id": token.client,
+            "aud": token.resource,
+            "scope": " ".join(token.scope),
+            "iat": int(self.now()),
+            "exp": None if token.expires is None else int(token.expires),
+            **self.told.claims,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+    def introspect(self, form: Mapping[str, str], authorization: str) -> JsonObject:
+        """Answer the introspection endpoint (RFC 7662). Raises Refused."""
+        with self.lock:
+            asking = self._client(form, authorization)
+            if not asking.secret and not asking.key:
+                raise Refused("invalid_client", "a client without credentials can't ask", 401)
+            token = self.ledger.tokens.get(form.get("token", ""))
+            if token is None or token.kind != "access" or self.ledger.wrong(token):
+                return {"active": False}
+            return {"active": True, "token_type": "Bearer", **self._claims(token)}
+
     def judge(self, value: str, resources: tuple[str, ...]) -> tuple[Token | None, str]:
         """The access token ``value``, None if unknown, and why it is not valid for any of these resources,
         "" if it is valid."""
@@ -243,7 +290,7 @@ class Authority:
         self, client: KnownClient, scope: tuple[str, ...], resource: str, family: int, *, refresh: bool
     ) -> JsonObject:
         told = self.told
-        access = self.ledger.issue("access", client.id, scope, resource, family, told.access_seconds)
+        access = self.access(client.id, scope, resource, family)
         answer: JsonObject = {"access_token": access.value, "token_type": "Bearer"}
         if told.tell_expiry:
             answer["expires_in"] = int(told.access_seconds)
@@ -265,7 +312,7 @@ class Authority:
             if self.told.resource == "required":
                 raise Refused("invalid_target", "resource is missing (RFC 8707)")
             return ""
-        if not any(same(asked, each) for each in self.resources):
+        if not any(same(asked, each) for each in (*self.resources, *self.told.resources)):
             raise Refused("invalid_target", f"there is no resource {asked} here")
         return asked
 

@@ -37,6 +37,8 @@ class Desk:
             "revoke": self._revoke,
             "forget": lambda told: authority.clients.forget(),
             "mint": self._mint,
+            "sign": self._sign,
+            "rotate": lambda told: authority.signer.rotate(str(told.get("algorithm") or "")),
         }
 
     def do(self, command: str, told: JsonObject) -> object:
@@ -78,8 +80,7 @@ class Desk:
         scopes = tuple(str(scope).split()) if scope else authority.told.first_scopes
         resource = str(told.get("resource") or (authority.resources or [""])[0])
         family, id = authority.ledger.family(), str(client["client_id"])
-        seconds = authority.told.access_seconds
-        access = authority.ledger.issue("access", id, scopes, resource, family, seconds)
+        access = authority.access(id, scopes, resource, family)
         refresh = authority.ledger.issue(
             "refresh", id, scopes, resource, family, authority.told.refresh_seconds
         )
@@ -91,6 +92,19 @@ class Desk:
             "resource": resource,
             "expires_at": access.expires,
         }
+
+    def _sign(self, told: JsonObject) -> str:
+        """A JWT with any claims: the usual ones of a token, if they aren't given."""
+        authority, claims, header = self._authority, told.get("claims"), told.get("header")
+        now = int(authority.now())
+        said: JsonObject = {
+            "iss": authority.issuer,
+            "iat": now,
+            "exp": now + int(authority.told.access_seconds),
+            **(claims if isinstance(claims, dict) else {}),
+        }
+        kept = {name: value for name, value in said.items() if value is not None}
+        return authority.signer.sign(kept, header if isinstance(header, dict) else {})
 
 
 class AuthControls:
@@ -137,7 +151,7 @@ class AuthControls:
 
     def requests(self, endpoint: str | None = None) -> list[AuthRequest]:
         """Every request so far, or only those to ``metadata``, ``resource``, ``authorize``, ``token``,
-        ``register`` or ``revoke``; in the order they came."""
+        ``register``, ``revoke``, ``introspect`` or ``jwks``; in the order they came."""
         found = msgspec.convert(self._do("requests", {}), list[AuthRequest])
         return [each for each in found if endpoint in (None, each.endpoint)]
 
@@ -174,6 +188,18 @@ class AuthControls:
         (of its clock)."""
         told: JsonObject = {"resource": resource, "scope": scope, "redirect_uris": list(redirect_uris)}
         return cast(JsonObject, self._do("mint", told))
+
+    def sign(self, header: JsonObject | None = None, **claims: object) -> str:
+        """A JWT of this issuer with these claims; it has the usual ``iss``, ``iat`` and ``exp`` if they
+        aren't given, and None leaves one out. header: members of its header. The server itself doesn't know
+        this token.
+        """
+        told: JsonObject = {"claims": claims, "header": header or {}}
+        return str(self._do("sign", told))
+
+    def rotate_keys(self, algorithm: str = "") -> str:
+        """Sign with a new key, and publish the former one no more. Returns the ``kid`` of the new one."""
+        return str(self._do("rotate", {"algorithm": algorithm}))
 
     def visit(self, url: str, decision: str = "allow") -> dict[str, str]:
         """Open an authorization URL as a browser does, without following the redirect to the client: its

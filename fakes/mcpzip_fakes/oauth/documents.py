@@ -53,6 +53,9 @@ def of_server(authority: Authority) -> JsonObject:
         document["registration_endpoint"] = f"{issuer}/register"
     if told.revocation:
         document["revocation_endpoint"] = f"{issuer}/revoke"
+    document["introspection_endpoint"] = f"{issuer}/introspect"
+    if told.access_tokens == "jwt":
+        document["jwks_uri"] = f"{issuer}/jwks"
     if told.discovery != "oauth":
         document |= {
             "jwks_uri": f"{issuer}/jwks",

@@ -43,6 +43,7 @@ class AuthSite:
             "token": ("POST", self._token),
             "register": ("POST", self._register),
             "revoke": ("POST", self._revoke),
+            "introspect": ("POST", self._introspect),
             "jwks": ("GET", self._jwks),
         }
 
@@ -145,7 +146,12 @@ class AuthSite:
             return JSONResponse(documents.of_server(self.authority))
 
     async def _jwks(self, seen: AuthRequest) -> Response:
-        return JSONResponse({"keys": []})
+        told = self.authority.told
+        return JSONResponse({"keys": []} if told.access_tokens == "opaque" else self.authority.signer.key_set)
+
+    async def _introspect(self, seen: AuthRequest) -> Response:
+        authorization = seen.headers.get("authorization", "")
+        return JSONResponse(self.authority.introspect(_form(seen), authorization), headers=_NO_STORE)
 
     async def _authorize(self, seen: AuthRequest) -> Response:
         fields = _texts(seen.fields)

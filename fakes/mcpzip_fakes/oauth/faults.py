@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-ENDPOINTS = ("metadata", "resource", "authorize", "token", "register", "revoke", "jwks")
+ENDPOINTS = ("metadata", "resource", "authorize", "token", "register", "revoke", "introspect", "jwks")
 """Their names. ``resource`` is the metadata of the protected MCP server (RFC 9728)."""
 
 KINDS: Mapping[str, str] = {

@@ -38,6 +38,8 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "iss": ("right", "wrong", "missing"),
     "state": ("right", "wrong", "missing"),
     "registration_method": ("", *AUTH_METHODS),
+    "access_tokens": ("opaque", "jwt"),
+    "algorithm": ("RS256", "ES256", "EdDSA"),
 }
 
 
@@ -75,6 +77,9 @@ class OAuth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     access_seconds, refresh_seconds (None: no expiry), code_seconds: lifetimes; tell_expiry: whether answers
     have ``expires_in``. refresh: tokens ``rotate`` (reuse revokes the whole family), are ``keep``t or there
     are ``none``; offline: only for the scope ``offline_access``.
+    access_tokens: ``opaque`` ones, or ``jwt`` (RFC 9068), signed with a key for ``algorithm``; both are asked
+    about at ``/introspect`` (RFC 7662). claims: of every JWT and every introspection, besides the usual ones;
+    null leaves one out. resources: URLs for which tokens are given, besides those of the fakes.
     revocation: RFC 7009. resource: whether a request must name one (RFC 8707); a named one is always checked.
     announce_iss: the metadata announce ``iss`` (RFC 9207). iss, state: how they are returned.
     metadata, resource_fields: override the authorization server's metadata, and the resource's; "" removes.
@@ -105,6 +110,10 @@ class OAuth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     tell_expiry: bool = True
     refresh: str = "rotate"
     offline: bool = False
+    access_tokens: str = "opaque"
+    algorithm: str = "RS256"
+    claims: JsonObject = {}
+    resources: tuple[str, ...] = ()
     revocation: bool = True
     resource: str = "required"
     announce_iss: bool = True

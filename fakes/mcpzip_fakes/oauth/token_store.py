@@ -93,14 +93,19 @@ class Ledger:
         resource: str,
         family: int,
         seconds: float | None,
+        made_of: Callable[[Token], str] | None = None,
     ) -> Token:
-        """A new token; ``seconds``: until it expires, None: never."""
+        """A new token; ``seconds``: until it expires, None: never. made_of: makes its value; None for a
+        random one.
+        """
         number = 1 + sum(token.kind == kind for token in self.tokens.values())
         id = f"{kind}-{number}"
         expires = None if seconds is None else self._now() + seconds
         value = f"{id}-{secrets.token_urlsafe(24)}"
         made = Token(id, kind, value, client, scope, resource, family, expires)
-        self.tokens[value] = made
+        if made_of is not None:
+            made.value = made_of(made)
+        self.tokens[made.value] = made
         return made
 
     def refreshing(self, value: str, client: str) -> Token:
