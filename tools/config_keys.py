@@ -82,7 +82,7 @@ def _kind(kind: str, schema: Schema) -> str:
         case "boolean":
             return "`true`, `false`"
         case "array":
-            return "list of strings"
+            return "list of strings" if schema["items"].get("type") == "string" else "list"
         case "object" if isinstance(schema.get("additionalProperties"), dict):
             named = schema["additionalProperties"]
             return "object of strings" if "string" in named.get("type", ()) else "object"

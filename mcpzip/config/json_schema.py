@@ -10,7 +10,7 @@ The rules:
 
 from typing import get_args
 
-from mcpzip.config import auth, code, policy, reading, results, search, server, telemetry_forms
+from mcpzip.config import auth, code, http_forms, policy, reading, results, search, server, telemetry_forms
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
     DAEMON_IDLE,
@@ -149,6 +149,9 @@ def config_schema() -> Schema:
                 "default": False,
                 "anyOf": [{"type": ["boolean", "null"]}, {"$ref": "#/$defs/code"}],
             },
+            "http": http_forms.http_form(),
+            "access": http_forms.access_form(),
+            "rate_limits": http_forms.rate_limits_form(),
             "telemetry": {
                 "description": 'Where traces and metrics go. Needs the extra "otel".',
                 "default": False,
@@ -220,6 +223,7 @@ def config_schema() -> Schema:
             code.ALLOW: texts("Globs over names of tools with their server: calls that run unasked."),
         },
     )
+    definitions |= http_forms.definitions()
     return {
         "$schema": DIALECT,
         "title": "Config of mcpzip",

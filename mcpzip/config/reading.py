@@ -42,7 +42,7 @@ NOT_TRUSTED = "so its servers are not used"
 KEYS = (
     *("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"),
     *("expose", "auth", "inheritEnv", "log", "shared", "daemon", "trust", "policy", "audit", "telemetry"),
-    *("results", "code"),
+    *("results", "code", "http", "access", "rate_limits"),
 )
 DAEMON_KEYS = ("idle_minutes", "http")
 EXPOSE_KEYS = ("mode", "split")
@@ -150,6 +150,16 @@ def parse(
         if config.code.enabled and expose != "meta":
             remedy = 'remove it, or write "mode": "meta"'
             raise code.error(f'with "mode": "{expose}" there is no run_code', remedy)
+    http, access, rates = map(top.get, ("http", "access", "rate_limits"))
+    if http or access or rates:
+        from mcpzip.config.http import read_access, read_http, read_rate_limits  # most configs have none
+
+        config = replace(
+            config,
+            http=read_http(http) if http else config.http,
+            access=read_access(access, expose) if access else None,
+            rate_limits=read_rate_limits(rates) if rates else (),
+        )
     if telemetry := top.get("telemetry"):
         from mcpzip.config.telemetry import read_telemetry  # most configs have none
 

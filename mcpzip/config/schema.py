@@ -130,6 +130,63 @@ class AuditConfig(msgspec.Struct, frozen=True):
     values: bool = False
 
 
+class IntrospectionConfig(msgspec.Struct, frozen=True):
+    """How an issuer is asked about opaque tokens (RFC 7662): its endpoint, and our credentials there."""
+
+    endpoint: str
+    client_id: str
+    client_secret: Secret
+
+
+class IssuerConfig(msgspec.Struct, frozen=True):
+    """An authorization server whose access tokens are accepted over HTTP.
+
+    issuer: its identifier. scopes: that every token has to have. groups_claim, name_claim: the claims with
+    the groups and the name of a person; ``a.b`` is a member of a claim; "" for the usual ones. token_type:
+    the ``typ`` of its tokens; "" for any of an access token. algorithms: that its keys may be used with; ()
+    for all that they are for. jwks_uri: of its keys; "" to discover it. introspection: None for an issuer of
+    JWTs.
+    """
+
+    issuer: str
+    scopes: tuple[str, ...] = ()
+    groups_claim: str = "groups"
+    name_claim: str = ""
+    token_type: str = ""
+    algorithms: tuple[str, ...] = ()
+    jwks_uri: str = ""
+    introspection: IntrospectionConfig | None = None
+
+
+class HttpConfig(msgspec.Struct, frozen=True):
+    """Who may call over HTTP. public_url: by which clients reach mcpzip, and which tokens have to be for;
+    without a slash at its end. issuers: whose tokens are accepted. api_keys: the path of the file of API
+    keys; "" for none.
+    """
+
+    public_url: str = ""
+    issuers: tuple[IssuerConfig, ...] = ()
+    api_keys: str = ""
+
+    @property
+    def has_people(self) -> bool:
+        """Whether every request has to say who makes it."""
+        return bool(self.issuers or self.api_keys)
+
+
+class AccessRule(msgspec.Struct, frozen=True):
+    """What some people may use, or not. allows: which of the two. targets: globs of servers, or with ``__``
+    of tools. groups: in one of which they have to be; None for everybody. scopes: all of which their tokens
+    need. risk: the classes of the tools that are meant; None for all.
+    """
+
+    allows: bool
+    targets: tuple[str, ...]
+    groups: frozenset[str] | None = None
+    scopes: tuple[str, ...] = ()
+    risk: frozenset[str] | None = None
+
+
 class TelemetryConfig(msgspec.Struct, frozen=True):
     """Where traces and metrics go. otlp: the URL of a collector that takes OTLP over HTTP; "" for that of the
     environment, None for none. listen: the address, as ``[HOST:]PORT``, of `/metrics`, `/healthz` and
@@ -139,6 +196,19 @@ class TelemetryConfig(msgspec.Struct, frozen=True):
     otlp: str | None = None
     listen: str = ""
     baggage: bool = False
+
+
+class RateLimit(msgspec.Struct, frozen=True):
+    """How many calls each person may make. of: globs of servers, or with ``__`` of tools, which are counted
+    together. calls, seconds: so many at once, and as many again in this time; 0 calls for no such limit.
+    concurrent: so many at a time; None for any number. groups: whom it is for; None for everybody.
+    """
+
+    of: tuple[str, ...] = ("*",)
+    calls: int = 0
+    seconds: float = 60.0
+    concurrent: int | None = None
+    groups: frozenset[str] | None = None
 
 
 class ResultsConfig(msgspec.Struct, frozen=True):
@@ -313,10 +383,11 @@ class Config(msgspec.Struct, frozen=True):
     daemon_http: the address at which it serves clients over HTTP too, as ``[HOST:]PORT``; "" for none.
     policy: what is decided about calls of tools of any server. audit: None for no audit log. results: which
     results of tools are kept. code: whether `run_code` is among the meta-tools; only with "meta". telemetry:
-    None for none. auth_store: where sign-ins are stored. log_level: the lowest level of what the log has.
-    project: the path of the project's file that is used too, or "". project_servers: the names of the servers
-    in it. variables: of the environment, to which the files refer, or that override a setting. notes: those
-    warnings that `proxy_status` gives too.
+    None for none. http: who may call over HTTP. access: what they may use; None for everything. rate_limits:
+    how many calls they may make. auth_store: where sign-ins are stored. log_level: the lowest level of what
+    the log has. project: the path of the project's file that is used too, or "". project_servers: the names
+    of the servers in it. variables: of the environment, to which the files refer, or that override a setting.
+    notes: those warnings that `proxy_status` gives too.
     """
 
     path: str
@@ -334,6 +405,9 @@ class Config(msgspec.Struct, frozen=True):
     audit: AuditConfig | None = None
     results: ResultsConfig = ResultsConfig()
     code: CodeConfig = CodeConfig()
+    http: HttpConfig = HttpConfig()
+    access: tuple[AccessRule, ...] | None = None
+    rate_limits: tuple[RateLimit, ...] = ()
     telemetry: TelemetryConfig | None = None
     auth_store: AuthStore = "file"
     log_level: LogLevel = "info"

@@ -14,6 +14,8 @@
     ├── KeptNoMoreError          a kept result is gone: call its tool again
     ├── OverloadedError          too many computations wait: try again later
     ├── CallRefusedError         the policy doesn't let a call run: a person has to allow it
+    │   └── TooManyCallsError    somebody makes more calls than they may: try again later
+    ├── InsufficientScopeError   somebody's token lacks scopes for a tool: get one that has them
     ├── LoginError               signing in or out failed: follow the remedy in its text
     ├── BusyError                (auth.failures) another process uses the same sign-in: try again
     ├── ConfigSaveError          (config.saving) the config was not saved: try again, or follow its text
@@ -23,6 +25,7 @@
     ├── ExaminationError         (ui.examinations) checks of the page run already or too long: try again later
     ├── PinsUnusableError        (pins.store) the file of pins is unusable: mcpzip review --repair
     ├── AllowedError             (policy.allowances) the list of allowed calls is unusable: delete it
+    ├── KeysError                (identity.api_keys) the file of API keys is unusable: correct or delete it
     ├── TrustError               (config.project) the list of trusted projects is unusable: delete it
     ├── JsonRpcError             (wire.errors) a request has a JSON-RPC error as its response: read its text
     └── UpstreamError            something is wrong with one server: follow its ``remedy``
@@ -168,6 +171,24 @@ class CallRefusedError(McpzipError):
     def __init__(self, sentence: str, outcome: str) -> None:
         self.outcome = outcome
         super().__init__(sentence)
+
+
+class InsufficientScopeError(McpzipError):
+    """Who asks could use what it asks for if its token had more scopes. scopes: that it has to have."""
+
+    def __init__(self, scopes: Sequence[str]) -> None:
+        self.scopes = tuple(scopes)
+        super().__init__(f"The token lacks a scope; this needs: {' '.join(self.scopes)}. Nothing ran.")
+
+
+class TooManyCallsError(CallRefusedError):
+    """Somebody makes more calls than they may. retry_after: seconds."""
+
+    def __init__(self, most: str, retry_after: float) -> None:
+        """most: what they may."""
+        self.retry_after = retry_after
+        sentence = f"You may make {most} of this. Nothing ran: try again in {retry_after:g} s."
+        super().__init__(sentence, "rate limited")
 
 
 class LoginError(McpzipError):

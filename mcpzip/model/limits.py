@@ -330,6 +330,43 @@ KEPT_IN_MEMORY = 8 * MiB
 KEPT_PIECES = 500_000
 """Lines, elements or members that one reading of a kept result looks at. With more it asks for a path."""
 
+# --- people who call over HTTP ------------------------------------------------------------------------------
+
+BEARER_TOKEN = 16 * 1024
+"""Characters of a token. A longer one is refused."""
+SUBJECT = 1_000
+"""Characters of what an issuer calls somebody (``sub``). A token with a longer one is refused."""
+PERSON_NAME = 200
+"""Characters of somebody's name. The rest is left out."""
+GROUPS = 1_000
+"""Groups of somebody, and scopes of a token. A token with more is refused."""
+GROUP = 1_000
+"""Characters of a group or a scope. A token with a longer one is refused."""
+ISSUERS = 20
+"""Issuers in the config. With more, it is refused."""
+KEYS = 200
+"""Keys of one issuer. A set of more is not used; nor is one above `AUTH_ANSWER`."""
+KEY_MEMBER = 4_096
+"""Characters of a member of such a key. A key with a longer one is left out."""
+INTROSPECTED = 10_000
+"""Answers of issuers about opaque tokens that are remembered. The oldest is forgotten."""
+AUTHENTICATIONS = 64
+"""Tokens about which an issuer is being asked. Requests with further ones are refused with 503."""
+API_KEYS = 4 * MiB
+"""The file of API keys. With a larger one no key is valid."""
+API_KEYS_NUMBER = 5_000
+"""Keys in it. Another one is not added."""
+ACCESS_RULES = 1_000
+"""Rules in the ``access`` of the config. With more, it is refused."""
+VIEWS = 64
+"""Different views of the catalog that are kept, one for all people who may use the same. That which was used
+longest ago is made anew when it is needed."""
+RATE_BUCKETS = 20_000
+"""People, times the limits of the config, whose calls are counted. Those who called longest ago begin
+anew."""
+PEOPLE_NAMED = 1_000
+"""People of whom is kept which server's results named which URI. Those longest ago are forgotten."""
+
 # --- programs -----------------------------------------------------------------------------------------------
 
 PROGRAM = 32 * 1024

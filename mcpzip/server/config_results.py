@@ -228,5 +228,9 @@ _CHECKS: "Mapping[str, Callable[[object], bool]]" = {
     # With another mode it is an error.
     "code": lambda value: type(value) is bool or _has_plain(_CODE, value),
     "results": lambda value: _is_tokens(value) or _has_plain({"keep": _is_tokens}, value),
+    # Who may call over HTTP, and what: whoever serves over stdio reads it whole, too.
+    "http": lambda value: False,
+    "access": lambda value: False,
+    "rate_limits": lambda value: False,
 }
 """The keys of a config, and what is certainly a valid value of each."""

@@ -11,10 +11,13 @@ from hypothesis import given
 from mcpzip.config import Config, SearchConfig, Secret, ServerConfig, parse
 from mcpzip.config.diff import applicable, compare, same_connection
 from mcpzip.config.schema import (
+    AccessRule,
     AuditConfig,
     AuthConfig,
     CodeConfig,
+    HttpConfig,
     PolicyConfig,
+    RateLimit,
     ResultsConfig,
     SemanticConfig,
     TelemetryConfig,
@@ -158,6 +161,9 @@ def test_every_setting_of_a_server_is_known_to_change_its_connection_or_not(fiel
 
 
 OTHER_CONFIG: dict[str, Any] = {
+    "http": HttpConfig("https://x/mcp"),
+    "access": (AccessRule(True, ("x",)),),
+    "rate_limits": (RateLimit(calls=1),),
     "idle_timeout": 1.0,
     "call_timeout": 1.0,
     "gemini_api_key": Secret("a-key-of-gemini"),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpzip.cli.config import schema_text
-from mcpzip.config import auth, parse, policy, reading, search, server
+from mcpzip.config import auth, http, parse, policy, reading, search, server
 from mcpzip.config.json_schema import config_schema
 from mcpzip.model.errors import ConfigError
 
@@ -46,6 +46,11 @@ def test_it_is_a_schema_and_the_published_one():
         (SCHEMA["$defs"]["semantic"], set(search.SEMANTIC_KEYS)),
         (SCHEMA["$defs"]["policy"], set(policy.KEYS)),
         (SCHEMA["$defs"]["audit"], set(policy.AUDIT_KEYS)),
+        (SCHEMA["$defs"]["http"], set(http.KEYS)),
+        (SCHEMA["$defs"]["issuer"], set(http.ISSUER_KEYS)),
+        (SCHEMA["$defs"]["introspection"], set(http.INTROSPECTION_KEYS)),
+        (SCHEMA["$defs"]["access"], set(http.ACCESS_KEYS)),
+        (SCHEMA["$defs"]["rate_limit"], set(http.RATE_KEYS)),
         (SCHEMA["$defs"]["expose"], set(reading.EXPOSE_KEYS)),
     ],
 )

@@ -21,7 +21,7 @@ WARNINGS = [
     ({"mcpServers": {}}, "mcpServers: there are no servers, and so no tools; add one, such as {"),
     ({"mcpServers": {"a": None}}, "mcpServers: there are no servers, and so no tools; add one, such as {"),
     ({**GOOD, "serch": {}}, "serch: unknown key, ignored; 'search' may be meant."),
-    ({**GOOD, "zzz": 1}, "zzz: unknown key, ignored; the keys here are audit, auth, call_timeout_seconds, "),
+    ({**GOOD, "zzz": 1}, "zzz: unknown key, ignored; the keys here are access, audit, auth, call_timeout_"),
     ({**GOOD, "servers": {}}, "servers: unknown key, ignored; 'mcpServers' may be meant."),
     (
         {**GOOD, "search": {"limit": 3}},

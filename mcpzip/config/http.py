@@ -1,0 +1,268 @@
+"""The ``http`` and the ``access`` of a config: who may ask over HTTP, and for what.
+
+The rule: this says who is let in, so nothing in it is ignored. A key or a value that is unknown, and a
+variable that is not set, is an error, not a warning as elsewhere.
+"""
+
+import os
+from urllib.parse import urlsplit
+
+from mcpzip.config.node import TEXT, Node
+from mcpzip.config.paths import expand_home
+from mcpzip.config.schema import (
+    AccessRule,
+    Expose,
+    HttpConfig,
+    IntrospectionConfig,
+    IssuerConfig,
+    RateLimit,
+    Secret,
+)
+from mcpzip.config.syntax import member
+from mcpzip.model import limits
+from mcpzip.model.risk import EFFECTS, RISK_CLASSES, RiskClass
+from mcpzip.system.network import is_confidential
+
+KEYS = ("public_url", "issuers", "api_keys")
+ISSUER_KEYS = (
+    *("issuer", "scopes", "groups_claim", "name_claim", "token_type", "algorithms", "jwks_uri"),
+    "introspection",
+)
+INTROSPECTION_KEYS = ("endpoint", "client_id", "client_secret")
+ACCESS_KEYS = ("allow", "deny", "groups", "scopes", "risk")
+RATE_KEYS = ("of", "calls", "seconds", "concurrent", "groups")
+MOST_CALLS, LONGEST_PERIOD = 1_000_000, 86_400.0
+ALGORITHMS = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA"),
+)
+"""Those with a public key: with any other, whoever can check a token could make one."""
+GROUPS_CLAIM = "groups"
+
+_HTTP = 'write an object, such as {"public_url": "https://mcp.example.org/mcp", "issuers": ["https://…"]}'
+_URL = "write a whole URL, such as https://mcp.example.org/mcp"
+_ISSUERS = 'write a list of issuers, such as ["https://login.example.org"]'
+_ISSUER = 'write a URL, or an object such as {"issuer": "https://login.example.org", "scopes": ["mcp"]}'
+_INTROSPECTION = (
+    'write an object such as {"endpoint": "https://…", "client_id": "…", "client_secret": "${…}"}'
+)
+_SCOPES = 'write a list of scopes, such as ["mcp:tools"]'
+_CLAIM = 'write the name of a claim, such as "groups"; "a.b" is the member b of the claim a'
+_ALGORITHMS = f"write a list of {', '.join(ALGORITHMS)}"
+_FILE = 'write the path of a file, such as "keys.json"; mcpzip keys add makes it'
+_RULES = 'write a list of rules, such as [{"groups": ["dev"], "allow": ["github", "crm__get_*"]}]'
+_RATES = 'write a list of limits, such as [{"of": "crm", "calls": 60, "seconds": 60, "concurrent": 4}]'
+_TARGETS = 'write a list of globs: of servers, such as "github", or of tools, such as "github__get_*"'
+_GROUPS = 'write a list of groups, such as ["developers"]'
+_RISK = 'write "reads", "writes", "destroys", or in a rule that denies "reaches_out", or a list of them'
+_SCOPE_CHARACTERS = frozenset(map(chr, range(0x21, 0x7F))) - {'"', "\\"}
+"""Of a scope (RFC 6749, 3.3)."""
+
+
+def read_http(node: Node) -> HttpConfig:
+    """Raises ConfigError."""
+    _check_keys(node, _HTTP, KEYS)
+    url, issuers, keys = map(node.get, KEYS)
+    found = HttpConfig(
+        public_url=_public_url(url) if url else "",
+        issuers=_issuers(issuers) if issuers else (),
+        api_keys=_path(keys) if keys else "",
+    )
+    if found.issuers and not found.public_url:
+        remedy = f'write "public_url", the URL by which clients reach mcpzip: {_URL.removeprefix("write ")}'
+        raise node.error("tokens are for one URL, and there is no public_url", remedy)
+    return found
+
+
+def _public_url(node: Node) -> str:
+    url = _url(node).rstrip("/")
+    parts = urlsplit(url)
+    if parts.query or parts.fragment or parts.username is not None:
+        raise node.error("the URL has a query, a fragment or a user", _URL)
+    return f"{parts.scheme.lower()}://{parts.netloc.lower()}{parts.path}"
+
+
+def _issuers(node: Node) -> tuple[IssuerConfig, ...]:
+    if not isinstance(node.value, list) or not node.value:
+        raise node.error("found no list with an issuer in it", _ISSUERS)
+    if len(node.value) > limits.ISSUERS:
+        raise node.error(f"found {len(node.value):,} issuers", f"write {limits.ISSUERS} at most")
+    found = tuple(
+        _issuer(Node(node.source, f"{node.path}[{at}]", each)) for at, each in enumerate(node.value)
+    )
+    names = [each.issuer for each in found]
+    if len(set(names)) < len(names):
+        raise node.error("an issuer is there twice", "write each of them once")
+    if sum(each.introspection is not None for each in found) > 1:
+        raise node.error(
+            "more than one issuer has introspection",
+            "an opaque token doesn't say whose it is, and must not be sent to all: write it for one",
+        )
+    return found
+
+
+def _issuer(node: Node) -> IssuerConfig:
+    if isinstance(node.value, str):
+        return IssuerConfig(_url(node))
+    _check_keys(node, _ISSUER, ISSUER_KEYS)
+    issuer, scopes, groups, name, kind, algorithms, jwks, introspection = map(node.get, ISSUER_KEYS)
+    if issuer is None:
+        raise node.error("there is no issuer", _ISSUER)
+    chosen = algorithms.texts(_ALGORITHMS) if algorithms else ()
+    if algorithms and (not chosen or (set(chosen) - set(ALGORITHMS))):
+        raise algorithms.error("found an algorithm that is not for this, or none", _ALGORITHMS)
+    return IssuerConfig(
+        issuer=_url(issuer),
+        scopes=_scopes(scopes) if scopes else (),
+        groups_claim=_given(groups, _CLAIM) if groups else GROUPS_CLAIM,
+        name_claim=_given(name, _CLAIM) if name else "",
+        token_type=_given(kind, 'write the type of access tokens, such as "at+jwt"') if kind else "",
+        algorithms=chosen,
+        jwks_uri=_url(jwks) if jwks else "",
+        introspection=_introspection(introspection) if introspection else None,
+    )
+
+
+def _introspection(node: Node) -> IntrospectionConfig:
+    _check_keys(node, _INTROSPECTION, INTROSPECTION_KEYS)
+    endpoint, client, secret = map(node.get, INTROSPECTION_KEYS)
+    if endpoint is None or client is None or secret is None:
+        raise node.error(f"it lacks one of {', '.join(INTROSPECTION_KEYS)}", _INTROSPECTION)
+    return IntrospectionConfig(
+        _url(endpoint), _given(client, _INTROSPECTION), Secret(_given(secret, _INTROSPECTION))
+    )
+
+
+def read_access(node: Node, expose: Expose) -> tuple[AccessRule, ...]:
+    """The rules of who may use what. expose: how clients are shown the tools. Raises ConfigError."""
+    if expose == "transparent":
+        raise node.error('with "mode": "transparent" nothing can be filtered', 'write "direct" or "meta"')
+    if not isinstance(node.value, list):
+        raise node.error("found no list", _RULES)
+    if len(node.value) > limits.ACCESS_RULES:
+        raise node.error(f"found {len(node.value):,} rules", f"write {limits.ACCESS_RULES:,} at most")
+    return tuple(map(_rule, _elements(node, node.value)))
+
+
+def _rule(node: Node) -> AccessRule:
+    _check_keys(node, _RULES, ACCESS_KEYS)
+    allow, deny, groups, scopes, risk = map(node.get, ACCESS_KEYS)
+    targets = allow if deny is None else deny
+    if targets is None or (allow and deny):
+        raise node.error("a rule has either an allow or a deny", _RULES)
+    effect = "allow" if deny is None else "deny"
+    return AccessRule(
+        allows=effect == "allow",
+        targets=_globs(targets),
+        groups=_groups(groups) if groups else None,
+        scopes=_scopes(scopes) if scopes else (),
+        risk=_risk(risk, allows=effect == "allow") if risk else None,
+    )
+
+
+def read_rate_limits(node: Node) -> tuple[RateLimit, ...]:
+    """How many calls people may make. Raises ConfigError."""
+    if not isinstance(node.value, list):
+        raise node.error("found no list", _RATES)
+    if len(node.value) > limits.ACCESS_RULES:
+        raise node.error(f"found {len(node.value):,} limits", f"write {limits.ACCESS_RULES:,} at most")
+    return tuple(map(_rate_limit, _elements(node, node.value)))
+
+
+def _rate_limit(node: Node) -> RateLimit:
+    _check_keys(node, _RATES, RATE_KEYS)
+    of, calls, seconds, concurrent, groups = map(node.get, RATE_KEYS)
+    if calls is None and (concurrent is None or seconds is not None):
+        raise node.error("it says neither how many calls in how many seconds, nor how many at a time", _RATES)
+    usual = RateLimit()
+    return RateLimit(
+        of=_globs(of) if of else usual.of,
+        calls=calls.integer(1, MOST_CALLS) if calls else 0,
+        seconds=seconds.number("seconds", LONGEST_PERIOD) if seconds else usual.seconds,
+        concurrent=concurrent.integer(1, MOST_CALLS) if concurrent else None,
+        groups=_groups(groups) if groups else None,
+    )
+
+
+def _groups(node: Node) -> frozenset[str]:
+    found = node.texts(_GROUPS)
+    if not found:
+        raise node.error("found an empty list", f"{_GROUPS}; without this key it is for everybody")
+    return frozenset(found)
+
+
+def _globs(node: Node) -> tuple[str, ...]:
+    found = (_given(node, _TARGETS),) if isinstance(node.value, str) else node.texts(_TARGETS)
+    if not found or not all(each.strip() for each in found):
+        raise node.error("found an empty list, or an empty glob", _TARGETS)
+    if len(found) > limits.POLICY_GLOBS:
+        raise node.error(f"found {len(found):,} globs", f"write {limits.POLICY_GLOBS:,} at most")
+    return tuple(each.strip() for each in found)
+
+
+def _risk(node: Node, *, allows: bool) -> frozenset[RiskClass]:
+    named = (node.value,) if isinstance(node.value, str) else node.texts(_RISK)
+    known = EFFECTS if allows else RISK_CLASSES
+    if not named or any(each not in known for each in named):
+        raise node.error("found another class, or none", _RISK)
+    return frozenset(each for each in RISK_CLASSES if each in named)
+
+
+def _scopes(node: Node) -> tuple[str, ...]:
+    found = node.texts(_SCOPES)
+    if not found:
+        raise node.error("found an empty list", _SCOPES)
+    if not all(map(is_scope, found)):
+        raise node.error("found what is no scope: it has a space, a quotation mark, or nothing", _SCOPES)
+    return tuple(dict.fromkeys(found))
+
+
+def is_scope(text: str) -> bool:
+    """Whether ``text`` is a scope (RFC 6749, 3.3)."""
+    return bool(text) and _SCOPE_CHARACTERS.issuperset(text)
+
+
+def _url(node: Node) -> str:
+    """A URL that can be trusted: on which nobody can listen. Raises ConfigError."""
+    url = _given(node, _URL)
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid or any(not "!" <= character <= "~" or character in '"\\' for character in url):
+        raise node.error("found no URL of HTTP", _URL)
+    if not is_confidential(url):
+        raise node.error("others could listen, and take the tokens", "write https://")
+    return url
+
+
+def _elements(node: Node, values: list[object]) -> list[Node]:
+    return [Node(node.source, f"{node.path}[{at}]", each) for at, each in enumerate(values)]
+
+
+def _path(node: Node) -> str:
+    text = expand_home(_given(node, _FILE), node.source.env)
+    return os.path.join(os.path.dirname(node.source.file), text)
+
+
+def _given(node: Node, remedy: str) -> str:
+    """A text that isn't empty. Raises ConfigError, also for a variable that isn't set."""
+    faults = len(node.source.faults)
+    text = node.text(remedy).strip()
+    if len(node.source.faults) > faults:
+        fault = node.source.faults[faults]
+        raise node.error(fault.found, fault.remedy)
+    if not text:
+        raise node.error("found an empty text", remedy or TEXT)
+    return text
+
+
+def _check_keys(node: Node, remedy: str, known: tuple[str, ...]) -> None:
+    """Raises ConfigError for what isn't an object, and for a key that isn't ``known``."""
+    if not isinstance(node.value, dict):
+        raise node.error("found no object", remedy)
+    for key, value in node.value.items():
+        if key not in known and not key.startswith(("_", "//")):
+            unknown = Node(node.source, member(node.path, key), value)
+            raise unknown.error("there is no such key", f"the keys here are {', '.join(known)}")
