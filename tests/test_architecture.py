@@ -26,7 +26,7 @@ FLOORS = (
     ("mcpzip.catalog", "mcpzip.programs"),
     ("mcpzip.pins",),
     ("mcpzip.auth",),
-    ("mcpzip.transport",),
+    ("mcpzip.transport", "mcpzip.identity"),
     ("mcpzip.proxy",),
     ("mcpzip.server",),
     ("mcpzip.doctor",),

@@ -81,6 +81,8 @@ def audit(
     for line in found:
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.at))
         client = f"{line.client.get('name', '')} {line.client.get('pid', '')}".strip()
+        if line.principal:
+            client = f"{line.principal.get('name', '')}, {client}".rstrip(", ")
         decided = f"{line.decision} ({line.approved_by})" if line.approved_by else line.decision
         table.row(moment, client, join(line.server, line.tool), decided, line.outcome, f"{line.ms:.0f}")
     table.show()

@@ -32,6 +32,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "trust": "Allow the servers that a project brings.",
         "review": "Approve what servers changed and mcpzip holds back.",
         "allow": "Allow calls about which the policy asks.",
+        "keys": "Make API keys for people who call over HTTP.",
         "config": "Show where the config is, and what it says.",
         "completion": "Print the completion script of a shell.",
     },

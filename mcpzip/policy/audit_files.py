@@ -42,7 +42,8 @@ class AuditLine(msgspec.Struct, omit_defaults=True):
     ``rule``; approved_by: how a person allowed it. definition, arguments_sha256: hashes. ms: how long it
     took. arguments: the names of its arguments. values: the arguments, only if the config asks for that.
     lost: calls before it that could not be written. findings: the checks that find something in its error,
-    and in what its server asked during it.
+    and in what its server asked during it. principal: issuer, subject and name of who made it, if people sign
+    in.
     """
 
     n: int
@@ -64,6 +65,7 @@ class AuditLine(msgspec.Struct, omit_defaults=True):
     values: object = None
     lost: int = 0
     findings: tuple[str, ...] = ()
+    principal: dict[str, str] = {}
 
 
 def encoded(line: AuditLine) -> bytes:

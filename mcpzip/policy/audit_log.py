@@ -13,6 +13,7 @@ import msgspec
 
 from mcpzip.model.entry import Entry
 from mcpzip.model.limits import REPAIRED
+from mcpzip.model.principal import Principal
 from mcpzip.model.redaction import redact
 from mcpzip.policy.audit_files import (
     LONGEST_LINE,
@@ -55,6 +56,7 @@ CLOSING = 1.0
 class AuditedCall(msgspec.Struct, frozen=True):
     """A call that has ended. at: when, Unix seconds. seconds: how long it took. info: the client's
     `Implementation`, JSON text. client_pid, client: its process, 0 if that isn't known, and its number here.
+    principal: who made it, None for whoever uses this machine.
     findings: the checks that find something in what its server said; it is called in the thread that writes.
     """
 
@@ -68,6 +70,7 @@ class AuditedCall(msgspec.Struct, frozen=True):
     info: bytes
     client_pid: int
     client: int
+    principal: Principal | None = None
     findings: Callable[[], tuple[str, ...]] = tuple
 
 
@@ -243,4 +246,11 @@ def _line(call: AuditedCall, n: int, previous: str, lost: int, *, values: bool) 
         whole,
         lost,
         call.findings(),
+        _person(call.principal),
     )
+
+
+def _person(principal: Principal | None) -> dict[str, str]:
+    if principal is None:
+        return {}
+    return {"issuer": principal.issuer, "subject": principal.subject, "name": principal.name}

@@ -2,9 +2,10 @@
 
 The rules:
 
-1. Variables belong to a client with a session. A client of a single request (modern HTTP) can't be told from
-   others, so each of its programs begins anew.
-2. A paused program goes on once. Its id can't be guessed, and it belongs to the client whose it is.
+1. Variables belong to a client with a session. Each program of a client of a single request (modern HTTP)
+   begins anew: several agents may be behind it.
+2. A paused program goes on once. Its id can't be guessed, and it belongs to the client whose it is, or if
+   that makes a single request only, to whoever is behind it.
 3. What isn't used for `limits.KEPT_SECONDS` is forgotten.
 """
 
@@ -83,7 +84,7 @@ class Sessions(Generic[PausedProgram]):
         name = f"p{self._paused}-{b32encode(os.urandom(10)).decode().lower()}"
         self._waiting[name] = _Waiting(owner, program, size, time.monotonic())
         if owner is not None:
-            own = [each for each, waiting in self._waiting.items() if waiting.owner is owner]
+            own = [each for each, waiting in self._waiting.items() if waiting.owner == owner]
             self._end_first(own, limits.PROGRAMS_OF_CLIENT, limits.PROGRAMS_OF_CLIENT_SIZE)
         self._end_first(list(self._waiting), limits.PROGRAMS_PAUSED, limits.PROGRAMS_PAUSED_SIZE)
         return name
@@ -102,7 +103,7 @@ class Sessions(Generic[PausedProgram]):
         """The paused program ``name``, which stays; None if there is none of ``owner``."""
         self.remove_old()
         found = self._waiting.get(name)
-        return found.program if found is not None and found.owner is owner else None
+        return found.program if found is not None and found.owner == owner else None
 
     def take(self, owner: Hashable, name: str) -> PausedProgram | None:
         """The same, and nobody else gets it any more."""
@@ -113,7 +114,7 @@ class Sessions(Generic[PausedProgram]):
     def remove_owner(self, owner: Hashable) -> None:
         """``owner`` is gone."""
         self._variables.pop(owner, None)
-        for name in [name for name, waiting in self._waiting.items() if waiting.owner is owner]:
+        for name in [name for name, waiting in self._waiting.items() if waiting.owner == owner]:
             del self._waiting[name]
 
     def remove_old(self) -> None:

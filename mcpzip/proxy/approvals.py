@@ -70,8 +70,9 @@ class Approvals:
             if self._waiting[oldest].until > now and len(self._waiting) < limits.PARKED:
                 break
             del self._waiting[oldest]
-        own = [each for each, one in self._waiting.items() if one.client is client]
-        if len(own) >= limits.PARKED_CLIENT:
+        owner = client.owner
+        own = [each for each, one in self._waiting.items() if one.client.owner == owner]
+        if owner is not None and len(own) >= limits.PARKED_CLIENT:
             del self._waiting[own[0]]
         self._waiting.pop(key, None)
         self._waiting[key] = _Waiting(client, call, now + PARKING_TIME)
@@ -80,7 +81,7 @@ class Approvals:
         found = self._waiting.get(key)
         if found is None or found.call != call or found.until <= asyncio.get_running_loop().time():
             return False
-        if found.client is not client and (found.client.has_session or client.has_session):
+        if found.client.owner != client.owner:
             return False
         del self._waiting[key]
         return True

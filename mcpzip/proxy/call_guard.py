@@ -10,7 +10,7 @@ The rules:
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
 
 import msgspec
@@ -75,8 +75,8 @@ class CallGuard:
         self._audited_for: AuditConfig | None = None
         self._log: AuditLog | None = None
         self._flows_of, self._flows_now = current.config.policy.flows, Flows(current.config.policy.flows)
-        self._begun: dict[Client | None, set[FlowConfig]] = {}
-        """By client with a session, None for all others: the flows that count for it."""
+        self._begun: dict[Hashable, set[FlowConfig]] = {}
+        """The flows that count, by the owner of what is kept for a client (`Client.owner`)."""
         self._decided_for: Config | None = None
         self._decisions_now = Decisions(current.config)
         self._approvals = Approvals()
@@ -127,7 +127,8 @@ class CallGuard:
             client, seconds = exchange.client, time.perf_counter() - started
             made = entry, arguments, call.verdict, call.approved_by, call.outcome
             found = partial(checks_of, exchange.said) if exchange.said else tuple[str, ...]
-            log.add(AuditedCall(at, seconds, *made, client.info, client.pid, client.number, found))
+            asked = client.info, client.pid, client.number, exchange.principal
+            log.add(AuditedCall(at, seconds, *made, *asked, found))
 
     async def _decided(self, call: "_GuardedCall", send: Send) -> tuple[bytes, bool]:
         verdict = call.verdict
@@ -141,7 +142,7 @@ class CallGuard:
     def _verdict(self, entry: Entry, client: Client) -> Verdict:
         """What the config decides about a call of ``entry`` by ``client``."""
         verdict = self.decisions.of(entry)
-        if begun := self._begun.get(client if client.has_session else None):
+        if begun := self._begun.get(client.owner):
             flow = self._flows.decision(entry, verdict.risk, begun)
             if flow is not None and is_stricter(flow, verdict.decision):
                 return Verdict(flow.decision, flow.path, verdict.risk, flow.source)
@@ -160,11 +161,12 @@ class CallGuard:
 
     def saw(self, client: Client, server: str, name: str = "") -> None:
         """``client`` is sent something of ``server``. name: of the tool, with its server; "" for a prompt or
-        a resource. Modern clients over HTTP can't be told apart: what one has seen, all have.
+        a resource. Modern clients over HTTP can't be told apart, unless people sign in: what one has seen,
+        all have.
         """
         begun = self._flows.begun_by(server, name)
         if begun:
-            self._begun.setdefault(client if client.has_session else None, set()).update(begun)
+            self._begun.setdefault(client.owner, set()).update(begun)
 
     @property
     def _flows(self) -> Flows:
@@ -210,7 +212,8 @@ class CallGuard:
             error = self._denied(entry, verdict)
         if (log := self._audit_log()) is not None:
             made = entry, arguments, verdict, "", error.outcome
-            log.add(AuditedCall(time.time(), 0.0, *made, client.info, client.pid, client.number))
+            asked = client.info, client.pid, client.number, exchange.principal
+            log.add(AuditedCall(time.time(), 0.0, *made, *asked))
         return error
 
     def note(self, entry: Entry) -> str:

@@ -148,11 +148,13 @@ class CatalogState:
         known = {} if self._indexed is None else self._indexed.servers
         return [name for name, record in self.visible.servers.items() if not _same_tools(known, record)]
 
-    def still_offered(self, results: "Results") -> "Results":
-        """``results`` without what isn't visible any more: the index follows the catalog a moment later."""
+    def still_offered(self, results: "Results", visible: Catalog) -> "Results":
+        """``results`` without what isn't ``visible`` any more: the index follows the catalog a moment
+        later.
+        """
         from mcpzip.proxy.local_search import still_offered  # imported by the search
 
-        return still_offered(results, self.visible)
+        return still_offered(results, visible)
 
     def name_only_counts(self) -> Mapping[str, int]:
         """How many tools are found by their names only, by server."""

@@ -5,13 +5,14 @@ can be told from others (a stdio process, a legacy HTTP session; a modern HTTP r
 own); an `Exchange` lives as long as one of its requests.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from itertools import count
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from mcpzip.model import limits
+from mcpzip.model.principal import Principal
 from mcpzip.wire import (
     Era,
     NotAnObject,
@@ -56,6 +57,8 @@ class Client(msgspec.Struct, eq=False):
     such way. log_level: the least important log messages that it wants, None when it never said. folder: its
     working folder, None where that is ours. info: its `Implementation`, JSON text, "" until it is known.
     pid: of the process behind it, 0 if that isn't known. number: counts the clients of this process.
+    principal: who is behind it, as its last request said; None for whoever uses this machine, or where nobody
+    signs in.
     """
 
     era: Era | None = None
@@ -70,6 +73,16 @@ class Client(msgspec.Struct, eq=False):
     number: int = msgspec.field(default_factory=count(1).__next__)
     is_only_client: bool = False
     """Whether it is the only client there can be, as on stdio."""
+    principal: Principal | None = None
+
+    @property
+    def owner(self) -> Hashable:
+        """Whom what is kept for it belongs to: itself, or if it makes one request only, whoever is behind it.
+        None if nobody knows that: it can't be told from others.
+        """
+        if self.has_session:
+            return self
+        return None if self.principal is None else self.principal.id
 
     @property
     def is_interactive(self) -> bool:
@@ -96,9 +109,10 @@ class Exchange(msgspec.Struct, eq=False):
     are read once, into fields and meta_fields: their members and those of their ``_meta``, each as JSON text.
     notify, request: as in `Client`, on this request's own stream where the transport has one; ``request`` is
     None in the modern era, which has no requests from server to client. log_level: the least important log
-    messages that are wanted. said: the errors and questions of servers that it brought about. record: of the
-    call of a tool that is made for it; None before, and where it makes none. parent: the number of the
-    record of the program that makes it, 0 for none. trace: its spans, None if there is no telemetry.
+    messages that are wanted. principal: who makes it, as in `Client`. said: the errors and questions of
+    servers that it brought about. record: of the call of a tool that is made for it; None before, and where
+    it makes none. parent: the number of the record of the program that makes it, 0 for none. trace: its
+    spans, None if there is no telemetry.
     """
 
     client: Client
@@ -111,11 +125,13 @@ class Exchange(msgspec.Struct, eq=False):
     fields: dict[str, bytes] = {}
     meta_fields: dict[str, bytes] = {}
     said: list[Said] = []
+    principal: Principal | None = None
     trace: "RequestTrace | None" = None
     record: "CallRecord | None" = None
     parent: int = 0
 
     def __post_init__(self) -> None:
+        self.principal = self.principal or self.client.principal
         self.fields = members(self.params)
         self.meta_fields = members(self.fields.get("_meta"))
 

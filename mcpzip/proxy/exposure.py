@@ -39,8 +39,11 @@ async def look_up(exposure: "Exposure", look: Callable[[], T]) -> T:
 class Exposure:
     """One catalog, shown as one config says. It never changes; a new catalog has a new one."""
 
-    def __init__(self, config: Config, catalog: Catalog) -> None:
-        """catalog: what of it a client may see (`mcpzip.catalog.allowed`)."""
+    def __init__(self, config: Config, catalog: Catalog, closed: Collection[str] = frozenset()) -> None:
+        """catalog: what of it a client may see (`mcpzip.catalog.allowed`). closed: the servers of which it
+        may use tools only.
+        """
+        self._closed = closed
         self._config, self._catalog = config, catalog
         self._enabled = [name for name, server in config.servers.items() if not server.disabled]
 
@@ -162,9 +165,8 @@ class Exposure:
 
     @cached_property
     def _prompts_and_resources(self) -> PromptsAndResources:
-        return PromptsAndResources(
-            self._enabled, self._catalog, self.transparent_server, self._config.servers
-        )
+        servers = [name for name in self._enabled if name not in self._closed]
+        return PromptsAndResources(servers, self._catalog, self.transparent_server, self._config.servers)
 
 
 def shown_tool(raw: bytes, name: str) -> bytes:

@@ -16,6 +16,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError, UnknownToolError
 from mcpzip.model.limits import ASKED_NAME, READ_AT_ONCE
 from mcpzip.model.names import folded
+from mcpzip.model.principal import Principal
 from mcpzip.proxy import metatools
 from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.argument_repair import repair_arguments, repair_meta
@@ -29,6 +30,7 @@ from mcpzip.proxy.server_prefix import candidate_servers
 from mcpzip.proxy.status import ServerStatus, as_text
 from mcpzip.proxy.tool_caller import ToolCaller
 from mcpzip.proxy.tool_result import text_result
+from mcpzip.proxy.views import Views
 from mcpzip.proxy.workers import run_in_worker
 from mcpzip.system.threads import in_thread
 
@@ -50,6 +52,7 @@ class ToolProvider(Protocol):
     """What the handlers use of `mcpzip.proxy.proxy.Proxy`."""
 
     resolver: NameResolver
+    views: Views
     tool_caller: ToolCaller
     reviews: Reviews
     config_notes: tuple[str, ...]
@@ -60,9 +63,9 @@ class ToolProvider(Protocol):
     @property
     def catalog(self) -> Catalog: ...
 
-    async def search(self, request: SearchRequest) -> SearchReport: ...
+    async def search(self, request: SearchRequest, principal: Principal | None = None) -> SearchReport: ...
 
-    def status(self) -> list[ServerStatus]: ...
+    def status(self, principal: Principal | None = None) -> list[ServerStatus]: ...
 
     def start_listing(self) -> "list[asyncio.Task[Any]]": ...
 
@@ -92,10 +95,10 @@ class _Handlers:
         settings = self._proxy.config.search
         request = read_search_request(arguments, settings.default_limit)
         if exchange.trace is None:
-            report = await self._proxy.search(request)
+            report = await self._proxy.search(request, exchange.principal)
         else:
             with exchange.trace.search():
-                report = await self._proxy.search(request)
+                report = await self._proxy.search(request, exchange.principal)
         from mcpzip.proxy.search_reply import search_result  # imported by the search
 
         reads = self._proxy.tool_caller.reads or ()  # without any, nothing is said of them
@@ -109,10 +112,10 @@ class _Handlers:
 
     async def describe_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         name = read_name(arguments)
-        if (admin := self._admin_tool(name)) is not None:
+        if (admin := self._admin_tool(name, exchange)) is not None:
             about = f"{admin.tool}: {admin.description}. It takes no arguments."
             return text_result(f"{about} {self._proxy.tool_caller.runner_note(admin)}".rstrip())
-        entry, _ = await self._proxy.resolver.resolve(name)
+        entry, _ = await self._proxy.resolver.resolve(name, None, exchange.principal)
         record = self._proxy.catalog.servers.get(entry.server)
         if record is None:  # the server was removed from the config meanwhile
             raise UnknownToolError(name)
@@ -141,18 +144,19 @@ class _Handlers:
     async def _execute(self, call: ToolCall, exchange: Exchange, *, only_reads: bool = False) -> bytes:
         """Runs ``call``. only_reads: whether a tool that may do more than read is refused."""
         proxy = self._proxy
-        if (admin := self._admin_tool(call.name)) is not None:
+        if (admin := self._admin_tool(call.name, exchange)) is not None:
             if only_reads:
                 proxy.tool_caller.check_reads(admin)
             is_status = admin.tool == metatools.STATUS
-            result = text_result(await (self._status_text() if is_status else self._refreshed(call.timeout)))
+            done = self._status_text(exchange) if is_status else self._refreshed(call.timeout, exchange)
+            result = text_result(await done)
             if admin.tool == call.name:
                 return result
             return repair_meta(result, [f"name: {call.name} {ARROW} {admin.tool}"])
         results = proxy.tool_caller.results
         if (part := await results.read(call, exchange.client)) is not None:
             return part
-        entry, name_repair = await proxy.resolver.resolve(call.name, call.timeout)
+        entry, name_repair = await proxy.resolver.resolve(call.name, call.timeout, exchange.principal)
         if only_reads:  # before a model is told how to correct the arguments
             proxy.tool_caller.check_call_reads(entry, call.arguments, exchange)
         has_programs = proxy.config.code.enabled or self._made is not None
@@ -185,25 +189,27 @@ class _Handlers:
         return repair_meta(shown, repairs) if repairs else shown
 
     async def proxy_status(self, arguments: bytes | None, exchange: Exchange) -> bytes:
-        return text_result(await self._status_text())
+        return text_result(await self._status_text(exchange))
 
     async def proxy_refresh(self, arguments: bytes | None, exchange: Exchange) -> bytes:
-        return text_result(await self._refreshed(None))
+        return text_result(await self._refreshed(None, exchange))
 
-    async def _status_text(self) -> str:
-        proxy = self._proxy
-        return as_text(proxy.status(), time.time(), proxy.config.path, proxy.config_notes)
+    async def _status_text(self, exchange: Exchange) -> str:
+        proxy, principal = self._proxy, exchange.principal
+        # What is said of the config is for those who can change it.
+        notes = proxy.config_notes if proxy.views.of(principal).is_whole else ()
+        return as_text(proxy.status(principal), time.time(), proxy.config.path, notes)
 
-    async def _refreshed(self, timeout: float | None) -> str:
+    async def _refreshed(self, timeout: float | None, exchange: Exchange) -> str:
         """The status after all servers were listed, prompts and resources too, or ``timeout`` seconds."""
         now = asyncio.get_running_loop().time
         until = now() + (timeout or REFRESH_TIMEOUT)
         if listings := self._proxy.start_listing():
             await asyncio.wait(listings, timeout=until - now())
             await self._proxy.wait_for_rests(until - now())
-        return await self._status_text()
+        return await self._status_text(exchange)
 
-    def _admin_tool(self, name: str) -> Entry | None:
+    def _admin_tool(self, name: str, exchange: Exchange) -> Entry | None:
         """mcpzip's own tool that ``name`` spells, ignoring case and separators. None for any
         other, and for a misspelt name that begins with a configured server's name. Which tools servers list
         doesn't matter, because a server can list any name.
@@ -211,7 +217,8 @@ class _Handlers:
         admin = _ADMIN_NAMES.get(folded(name)) if len(name) <= ASKED_NAME else None
         if admin is None or name == admin.tool:
             return admin
-        return None if candidate_servers(name, self._proxy.config.servers) else admin
+        servers = self._proxy.views.of(exchange.principal).config.servers
+        return None if candidate_servers(name, servers) else admin
 
 
 def _programs_class() -> "type[Programs]":

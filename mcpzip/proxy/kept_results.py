@@ -6,7 +6,7 @@ beginning and a handle, and all bytes of the result stay readable.
 
 import asyncio
 import re
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -49,6 +49,8 @@ class Results:
 
     def __init__(self, current: CurrentConfig, statistics: Statistics) -> None:
         self._current, self._statistics = current, statistics
+        self.is_allowed: Callable[[Client, str], bool] = lambda client, tool: True
+        """Whether a client may use a tool, by its name: after an edit of the config it may not any more."""
         self._store: KeptResults | None = None
         self._expiry: asyncio.TimerHandle | None = None
         self._limit_of: Callable[[str], int | None] = lambda name: None
@@ -125,7 +127,7 @@ class Results:
             stored = StoredResult(result)
         else:
             stored = await in_thread(lambda: StoredResult(result), "result")
-        kept = self._store.keep(_owner(client), entry.name, stored, tokens)
+        kept = self._store.keep(client.owner, entry.name, stored, tokens)
         if self._expiry is None:
             self._expire()
         return kept
@@ -188,7 +190,7 @@ class Results:
         documents: dict[str, Document] = {}
         handles = dict.fromkeys(match[0].decode() for match in _HANDLE_BYTES.finditer(arguments))
         for handle in islice(handles, MOST):
-            if self._store is not None and (kept := self._store.get(_owner(client), handle)) is not None:
+            if (kept := self._known(client, handle)) is not None:
                 tools[handle], results[handle] = kept.tool, await _read(kept)
 
         def find(handle: str) -> "tuple[str, Document]":
@@ -207,13 +209,13 @@ class Results:
         ``r3_…``, the handle as a Python name. A client of a single request needs the whole handle.
         """
         found: dict[str, str] = {}
-        owner = _owner(client)
+        owner = client.owner
         for name in names:
             if self._store is None or _VARIABLE.fullmatch(name) is None:
                 continue
             handle = name.replace("_", "-")
             kept = self._store.get(owner, handle) if "-" in handle else self._store.numbered(owner, handle)
-            if kept is None:
+            if kept is None or not self.is_allowed(client, kept.tool):
                 continue
             result = await _read(kept)
             found[name] = await run_in_worker(partial(_program_value, result, kept.handle), "result")
@@ -234,7 +236,7 @@ class Results:
         if '"$kept"' not in value:
             return found
         for marker in await run_in_worker(lambda: markers(value), "result"):
-            kept = None if self._store is None else self._store.get(_owner(client), marker.handle)
+            kept = self._known(client, marker.handle)
             if kept is not None:
                 result = await _read(kept)
                 block = await run_in_worker(partial(block_of, result, marker.number), "result")
@@ -258,17 +260,22 @@ class Results:
         return await run_in_worker(lambda: contents(result, uri), "result")
 
     def _kept(self, client: Client, handle: str) -> "Kept":
-        kept = None if self._store is None else self._store.get(_owner(client), handle)
+        kept = self._known(client, handle)
         if kept is None:
             raise KeptNoMoreError(handle)
         return kept
+
+    def _known(self, client: Client, handle: str) -> "Kept | None":
+        """The result that ``client`` knows as ``handle``, and may still have."""
+        kept = None if self._store is None else self._store.get(client.owner, handle)
+        return kept if kept is not None and self.is_allowed(client, kept.tool) else None
 
     # --- the end ---
 
     def remove_client(self, client: Client) -> None:
         """``client`` is gone."""
-        if self._store is not None and (owner := _owner(client)) is not None:
-            self._store.remove_owner(owner)
+        if self._store is not None and client.has_session:
+            self._store.remove_owner(client)
 
     def close(self) -> None:
         """Forgets all."""
@@ -284,11 +291,6 @@ def _program_value(result: bytes, handle: str) -> str:
     from mcpzip.results.document import read_result
 
     return value_of(read_result(result), handle).decode("utf-8", "surrogatepass")
-
-
-def _owner(client: Client) -> Hashable:
-    """Whose a result is. A client of a single request can't be told from others."""
-    return client if client.has_session else None
 
 
 async def _read(kept: "Kept") -> bytes:

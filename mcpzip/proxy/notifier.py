@@ -7,11 +7,12 @@ with its id.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
 from mcpzip.model import limits
+from mcpzip.model.principal import Principal
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.transport.subscription import UPDATED
 from mcpzip.wire import SUBSCRIPTION_ID_KEY, Era, join_object, quote, unquote, with_members
@@ -68,6 +69,8 @@ class Notifier(msgspec.Struct):
     _own: set[tuple[Client, ResourceId]] = set()
     _subscriptions: set[Subscription] = set()
     _closing: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    may_hear: Callable[[Principal | None, str], bool] = lambda principal, server: True
+    """Whether somebody may hear of the resources of a server."""
 
     @property
     def clients(self) -> Collection[Client]:
@@ -158,12 +161,14 @@ class Notifier(msgspec.Struct):
         for client, places in self._clients.items():
             if only is None:  # what it hears of on its own connection it is told of once
                 places = {at: shown for at, shown in places.items() if (client, at) not in self._own}
+            if not self.may_hear(client.principal, server):
+                continue
             if only in (None, client) and (shown := _shown(places, server, uri)):
                 client.notify(UPDATED, with_members(params, {"uri": quote(shown)}))
         untagged = members(params)
         untagged.pop("_meta", None)  # the tag of our own subscription upstream
         for one in self._subscriptions:
-            if only is None and server in one.own:
+            if (only is None and server in one.own) or not self.may_hear(one.exchange.principal, server):
                 continue
             if only in (None, one.exchange.client) and (shown := _shown(one.resources, server, uri)):
                 one.notify(UPDATED, join_object({**untagged, "uri": quote(shown)}))

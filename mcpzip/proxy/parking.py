@@ -99,8 +99,9 @@ class ParkedCalls:
 
     def _evict_for(self, client: Client) -> None:
         """Gives up what has waited longest where one call more would be too many."""
-        of_client = [handle for handle, (call, _) in self._calls.items() if call.client is client]
-        if client.has_session and len(of_client) >= limits.PARKED_CLIENT:
+        owner = client.owner
+        of_client = [handle for handle, (call, _) in self._calls.items() if call.client.owner == owner]
+        if owner is not None and len(of_client) >= limits.PARKED_CLIENT:
             self._abandon(of_client[0])
         if len(self._calls) >= limits.PARKED:
             self._abandon(next(iter(self._calls)))
@@ -112,5 +113,4 @@ class ParkedCalls:
 
 
 def _may_answer(client: Client, call: ModernCall, request: UpstreamRequest) -> bool:
-    same = call.client is client or not (call.client.has_session or client.has_session)
-    return same and call.request.same(request)
+    return call.client.owner == client.owner and call.request.same(request)

@@ -8,7 +8,6 @@ left out, and so every request passes, known to us or not.
 import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Protocol
 
 import msgspec
 
@@ -21,12 +20,13 @@ from mcpzip.model.names import join_uri
 from mcpzip.proxy.call import UpstreamRequest, timeout_of
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import ENVELOPE_MEMBERS, Client, Exchange, members
-from mcpzip.proxy.exposure import Exposure, look_up
+from mcpzip.proxy.exposure import look_up
 from mcpzip.proxy.guard import Guard
 from mcpzip.proxy.kept_results import URI, Results
 from mcpzip.proxy.notifier import Notifier, ResourceId
 from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.uri_sources import UriSources
+from mcpzip.proxy.views import Views
 from mcpzip.proxy.workers import run_in_worker
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import (
@@ -46,27 +46,20 @@ SUBSCRIBE_TIMEOUT = 10.0
 """Seconds a server may take to subscribe us to a resource."""
 
 
-class ExposureProvider(Protocol):
-    """What is shown now."""
-
-    @property
-    def exposure(self) -> Exposure: ...
-
-
 class Passthrough:
     """Makes such requests. Everything runs on one event loop."""
 
     def __init__(
         self,
         current: CurrentConfig,
-        shown: ExposureProvider,
+        views: Views,
         pool: Pool,
         pipeline: CallPipeline,
         notifier: Notifier,
         guard: Guard,
     ) -> None:
         self._guard = guard
-        self._current, self._shown, self._pool = current, shown, pool
+        self._current, self._views, self._pool = current, views, pool
         self._pipeline, self._notifier = pipeline, notifier
         self._unwatching: set[asyncio.Task[None]] = set()
         self.uri_sources = UriSources(len(current.enabled))
@@ -81,7 +74,7 @@ class Passthrough:
 
     async def prompt(self, exchange: Exchange) -> bytes:
         """The answer to `prompts/get`. Raises JsonRpcError, UnknownPromptError, UpstreamError."""
-        exposure, asked = self._shown.exposure, _text(exchange, "name")
+        exposure, asked = self._views.of(exchange.principal).exposure, _text(exchange, "name")
         server, name = await look_up(exposure, lambda: exposure.route_prompt(asked))
         await self._guard.check_prompt(server, name, asked)
         result = await self._ask("prompts/get", exchange, server, {"name": quote(name)})
@@ -97,7 +90,10 @@ class Passthrough:
                 "uri",
             )
         else:
-            exposure, asked = self._shown.exposure, _unquoted(ref.get("name"), "ref.name")
+            exposure, asked = (
+                self._views.of(exchange.principal).exposure,
+                _unquoted(ref.get("name"), "ref.name"),
+            )
             (server, own), key = await look_up(exposure, lambda: exposure.route_prompt(asked)), "name"
             await self._guard.check_prompt(server, own, asked)
         changed = with_members(exchange.fields["ref"], {key: quote(own)})
@@ -189,7 +185,11 @@ class Passthrough:
 
     async def _resource_id(self, client: Client, uri: str) -> ResourceId:
         """Whose resource, or resource template, ``client`` means. Raises UnknownResourceError."""
-        exposure, named = self._shown.exposure, self.uri_sources.sources_of(client, uri)
+        view = self._views.of(client.principal)
+        exposure = view.exposure
+        # What was revoked since is not named any more.
+        sources = self.uri_sources.sources_of(client, uri)
+        named = [each & view.open for each in sources]
         server, own = await look_up(exposure, lambda: exposure.route_uri(uri, *named))
         await self._guard.check_uri(server, own, uri)
         return server, own

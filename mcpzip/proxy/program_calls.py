@@ -190,7 +190,7 @@ class ProgramCalls:
         name = request.name
         entry = self._tools.get(name) if name != CALL else None
         if entry is None:
-            entry, _ = await self._host.resolver.resolve(name)
+            entry, _ = await self._host.resolver.resolve(name, None, self._exchange.principal)
         else:  # what it was when the program began says nothing about what it does now
             entry = self._host.tool_caller.current(entry)
         filled, about = await self._host.tool_caller.results.fill(arguments, self._exchange.client)
@@ -297,6 +297,7 @@ def _of_call(exchange: Exchange, fields: dict[str, bytes], program: int) -> Exch
         request=exchange.request,
         capabilities=exchange.capabilities,
         log_level=exchange.log_level,
+        principal=exchange.principal,
         trace=exchange.trace,
         parent=program,
     )

@@ -35,6 +35,7 @@ from mcpzip.model.limits import (
     PROGRAMS_OF_CLIENT_SIZE,
     READ_AT_ONCE,
 )
+from mcpzip.model.principal import Principal
 from mcpzip.policy.hashes import arguments_hash
 from mcpzip.programs.problems import blocking
 from mcpzip.programs.sandbox import Outcome, Request, Sandbox, Start
@@ -135,7 +136,7 @@ class Programs:
 
     async def _begin(self, program: Program, exchange: Exchange, owner: Hashable, seconds: float) -> bytes:
         variables = self._sessions.variables(owner)
-        tools = await self._tools(program, variables.names)
+        tools = await self._tools(program, variables.names, exchange.principal)
         inputs = await self._host.tool_caller.results.variables(
             exchange.client, program.reads - variables.names - program.assigns
         )
@@ -157,14 +158,18 @@ class Programs:
         paused = _Paused(program, _digest(program.text), calls, Outcome(), *began, seconds)
         return await self._ended(paused, exchange, owner, run())
 
-    async def _tools(self, program: Program, variables: frozenset[str]) -> dict[str, Entry]:
-        """The tools that ``program`` names, by their names in it. Raises UnknownToolError, UpstreamError."""
+    async def _tools(
+        self, program: Program, variables: frozenset[str], principal: Principal | None
+    ) -> dict[str, Entry]:
+        """The tools that ``program`` of ``principal`` names, by their names in it. Raises UnknownToolError,
+        UpstreamError.
+        """
         found = {}
         for name in program.tools:
             if name == CALL or name in variables:
                 continue
             try:
-                found[name] = (await self._host.resolver.resolve(name))[0]
+                found[name] = (await self._host.resolver.resolve(name, None, principal))[0]
             except UnknownToolError as error:
                 near = tuple(map(python_name, error.nearest))
                 raise UnknownToolError(name, near, "Nothing ran. Find tools with search_tools.") from error
@@ -175,7 +180,7 @@ class Programs:
     async def _answered(self, code: str, seconds: float, exchange: Exchange, owner: Hashable) -> bytes:
         """Goes on with a program after a modern client has answered what was asked during it."""
         name = unquote(exchange.fields["requestState"]).removeprefix(_STATE)
-        paused = self._sessions.paused(owner, name)
+        paused = self._sessions.paused(exchange.client.owner, name)
         if paused is None or paused.is_resumed or not paused.is_asked:
             raise InvalidArgumentsError(
                 "This program doesn't wait for an answer any more. Nothing was run again."
@@ -184,7 +189,7 @@ class Programs:
             raise InvalidArgumentsError(
                 "The program that waits for this answer has another 'code'. Nothing ran."
             )
-        self._sessions.take(owner, name)
+        self._sessions.take(exchange.client.owner, name)
         if exchange.record is not None:
             exchange.record.continues = paused.calls.number
         number, paused.seconds = paused.waits_for.number, seconds
@@ -216,7 +221,7 @@ class Programs:
         policy refuses can be made again. Raises InvalidArgumentsError if the program waits for another call.
         """
         owner, caller = _owner(exchange.client), self._host.tool_caller
-        paused = self._waiting(name, owner, entry, call.arguments)
+        paused = self._waiting(name, exchange.client.owner, entry, call.arguments)
         paused.is_resumed = True
         exchange.parent = paused.calls.number
         result, error = None, None
@@ -230,14 +235,14 @@ class Programs:
         except (McpzipError, JsonRpcError) as failure:
             error = failure
         except asyncio.CancelledError:
-            self._sessions.take(owner, name)
+            self._sessions.take(exchange.client.owner, name)
             paused.calls.journal.begin(entry.name)
             self._stopped(paused, owner)
             raise
         if result is not None and is_input_required(result):
             paused.is_resumed = False
             return result
-        self._sessions.take(owner, name)
+        self._sessions.take(exchange.client.owner, name)
         calls, number = paused.calls, paused.waits_for.number
 
         async def run() -> Outcome:
@@ -287,7 +292,7 @@ class Programs:
             self._stopped(paused, owner)
             raise
         paused.is_resumed = False
-        paused.name = self._sessions.pause(owner, paused, paused.size)
+        paused.name = self._sessions.pause(exchange.client.owner, paused, paused.size)
         self._begin_expiry()
         return self._asks(paused)
 
@@ -365,9 +370,7 @@ class Programs:
 
 
 def _owner(client: Client) -> Hashable:
-    """Whose variables and paused programs are meant; None for a client of a single request, which can't be
-    told from others.
-    """
+    """Whose variables are meant; None for a client of a single request, behind which may be several."""
     return client if client.has_session else None
 
 

@@ -15,15 +15,14 @@ from mcpzip.auth.sign_ins import SignIns
 from mcpzip.catalog import Catalog, Failed, Listed, Update
 from mcpzip.config import Config, ServerConfig
 from mcpzip.config.diff import ConfigDiff, applicable, compare
-from mcpzip.model.errors import McpzipError, UnknownToolError
+from mcpzip.model.principal import Principal
 from mcpzip.pins.gate import Gate
-from mcpzip.proxy import metatools
 from mcpzip.proxy.catalog_state import INDEX_AFTER, CatalogState
 from mcpzip.proxy.client_binding import ClientBinding
 from mcpzip.proxy.client_roots import ROOTS_CHANGED
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.proxy.exposure import Exposure, look_up
+from mcpzip.proxy.exposure import Exposure
 from mcpzip.proxy.first_listings import FIRST_LISTING, FirstListings
 from mcpzip.proxy.guard import Guard
 from mcpzip.proxy.handlers import handlers
@@ -37,19 +36,18 @@ from mcpzip.proxy.processes import OpenConnection, open_connections
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.reviews import Reviews
 from mcpzip.proxy.search_request import PendingServers, SearchReport, SearchRequest
-from mcpzip.proxy.server_prefix import candidate_servers
 from mcpzip.proxy.sharing import Sharing
+from mcpzip.proxy.shown_tools import ShownTools
 from mcpzip.proxy.statistics import Statistics
-from mcpzip.proxy.status import ServerStatus, failures, statuses
+from mcpzip.proxy.status import ServerStatus, failures, statuses, statuses_of_view
 from mcpzip.proxy.tool_caller import ToolCaller
-from mcpzip.proxy.tool_result import error_result
 from mcpzip.proxy.tool_search import ToolSearch
 from mcpzip.proxy.unset_variables import with_reasons
-from mcpzip.proxy.workers import run_in_worker
+from mcpzip.proxy.views import Views
 from mcpzip.transport.base import BoundClient, Origin
 from mcpzip.transport.health import FAILING, Health, Rest
 from mcpzip.transport.pool import Pool
-from mcpzip.wire import Era, JsonRpcError, UpstreamRpcError
+from mcpzip.wire import Era
 from mcpzip.wire.client_info import CLIENT_INFO
 
 if TYPE_CHECKING:
@@ -64,11 +62,11 @@ MAX_AGE = 3600.0
 class Proxy:
     """Answers the requests of all clients. Everything runs on one event loop.
 
-    notifier: notifies clients of changes. passthrough: requests about prompts, resources and completions.
-    resolver: finds tools by their names. tool_caller: calls tools. handlers: the tools that mcpzip itself
-    runs, by name. guard: keeps requests from what is held back. reviews: what a person decides about that.
-    statistics: what clients did so far. heard: what is odd about errors and questions of servers.
-    config_notes: sentences about the config file for `proxy_status`.
+    notifier: notifies clients of changes. views: what each person may see. passthrough: requests about
+    prompts, resources and completions. resolver: finds tools by their names. tool_caller: calls tools.
+    handlers: the tools that mcpzip itself runs, by name. guard: keeps requests from what is held back.
+    reviews: what a person decides about that. statistics: what clients did so far. heard: what is odd about
+    errors and questions of servers. config_notes: sentences about the config file for `proxy_status`.
     """
 
     def __init__(
@@ -116,10 +114,14 @@ class Proxy:
             if record.fetched_at is not None:
                 rest = Rest(record.prompts, record.resources, record.templates)
                 self._refresher.set_last_rest(name, rest)
-        self.passthrough = Passthrough(current, self, self._pool, self._pipeline, self.notifier, self.guard)
+        self.views = Views(current, self._catalog_state)
+        self.notifier.may_hear = self.views.may_hear
+        self.passthrough = Passthrough(
+            current, self.views, self._pool, self._pipeline, self.notifier, self.guard
+        )
         self._first_listings = FirstListings(current, self._catalog_state, self._refresher, self._pool)
         self.resolver = NameResolver(
-            current, self._catalog_state, self._first_listings, self._pool, self._gate
+            current, self._catalog_state, self.views, self._first_listings, self._pool, self._gate
         )
         self.reviews = Reviews(
             self._gate, current, self._catalog_state, self._refresher, self.notifier, self._tool_search
@@ -135,8 +137,21 @@ class Proxy:
             self.heard,
             warn,
         )
+        self.tool_caller.check_access = self.views.check_call
+        self.tool_caller.results.is_allowed = self.views.may_have_result
         self.passthrough.saw, self.passthrough.results = self.tool_caller.saw, self.tool_caller.results
         self.handlers = handlers(self)
+        self._shown_tools = ShownTools(
+            current,
+            self.views,
+            self.handlers,
+            self.tool_caller,
+            self.passthrough,
+            self._first_listings,
+            self.guard,
+            self._pool,
+            self.statistics,
+        )
         self._indexing_timer: asyncio.TimerHandle | None = None
 
     @property
@@ -246,7 +261,8 @@ class Proxy:
         self.passthrough.uri_sources.reconfigure(len(self._enabled), disconnected)
         self._tool_search.reconfigure(config)
         self._tool_search.index(self.catalog)
-        if self.exposure.transparent_server is not None and disconnected:
+        through = self.exposure.transparent_server is not None
+        if "access" in diff.settings or (through and disconnected):
             self.notifier.lists_changed(ALL_LISTS)
         records = self.catalog.servers
         self.reviews.trust_changed(servers_before)
@@ -377,68 +393,33 @@ class Proxy:
         JSON-RPC error: UpstreamRpcError (the upstream's own, passed on), JsonRpcError, and UnknownToolError
         for a ``name`` that `tools/list` doesn't show.
         """
-        exposure = self.exposure
-        handler = self.handlers.get(name) if exposure.has_own(name) else None
-        try:
-            if handler is not None:
-                result = await handler(arguments, exchange)
-                if name in metatools.ANSWERED_HERE:
-                    self.statistics.count_reply(name, arguments, result)
-                return result
-            entry = await look_up(exposure, lambda: exposure.tool_named(name))
-            if entry is None and self.config.expose == "direct" and name in metatools.OWN_TOOL_NAMES:
-                return await self.handlers[name](arguments, exchange)
-            if entry is None and self.config.expose != "meta":
-                for server in candidate_servers(name, self._enabled):
-                    self._pool.starts.prioritize(server)
-                await self._first_listings.wait()
-                now = self.exposure
-                entry = await look_up(now, lambda: now.tool_named(name))
-            if entry is not None:
-                return await self.tool_caller.call_directly(entry, exchange)
-            if exposure.transparent_server is not None:
-                await self.guard.check_tool(exposure.transparent_server, name)
-                server = exposure.transparent_server
-                return await self.tool_caller.call_unlisted(
-                    server, name, exchange, lambda: self.passthrough.forward("tools/call", exchange, server)
-                )
-        except (UpstreamRpcError, JsonRpcError):
-            raise
-        except McpzipError as error:
-            return error_result(str(error))
-        raise await run_in_worker(lambda: self._not_shown(name), "name")
-
-    def _not_shown(self, name: str) -> UnknownToolError:
-        """The error for a ``name`` that `tools/list` doesn't show, with names to call instead."""
-        if self.config.expose != "meta":
-            otherwise = "List the tools to see which there are."
-            return UnknownToolError(name, self.catalog.nearest(name), otherwise)
-        if (entry := self.catalog.get(name)) is not None:
-            return UnknownToolError(name, (f"{self.tool_caller.runner(entry)} with name {name!r}",))
-        pinned = [near for near in self.catalog.nearest(name) if self.exposure.tool_named(near) is not None]
-        own = metatools.names(split=self.config.split, code=self.config.code.enabled)
-        return UnknownToolError(name, (*pinned, *own))
+        return await self._shown_tools.call(name, arguments, exchange)
 
     # --- search ---
 
-    async def search(self, request: SearchRequest) -> SearchReport:
-        """Searches the catalog, after a short wait for servers that were never listed."""
+    async def search(self, request: SearchRequest, principal: Principal | None = None) -> SearchReport:
+        """Searches what ``principal`` may use, after a short wait for servers that were never listed."""
         self.statistics.searches += 1
         await self.reviews.wait_for_search()
         await self._first_listings.wait_for_search(request.filters.server)
         self._refresh_expired()
-        searcher = await self._catalog_state.searcher()
-        catalog, health = self.catalog, self._health(self._enabled)
+        searcher = await self.views.searcher(principal)
+        view, health = self.views.of(principal), self._health(self._enabled)
         starting = tuple(
-            name for name in self._enabled if self._first_listings.is_starting(name, health[name])
+            name for name in view.enabled if self._first_listings.is_starting(name, health[name])
         )
-        pending = PendingServers(starting, tuple(self._catalog_state.unindexed()))
-        unavailable = failures(catalog, health) | dict.fromkeys(starting, "it is still starting")
+        unindexed = tuple(name for name in self._catalog_state.unindexed() if name in view.enabled)
+        unavailable = failures(view.catalog, {name: health[name] for name in view.enabled})
+        unavailable |= dict.fromkeys(starting, "it is still starting")
         failing = frozenset(name for name, each in health.items() if each.state in FAILING)
-        results = await self._tool_search.search(request, searcher, catalog, failing)
-        catalog, results = self.catalog, self._catalog_state.still_offered(results)
+        tools = len(view.catalog)
+        results = await self._tool_search.search(request, searcher, self.catalog, failing, tools)
+        view, pending = self.views.of(principal), PendingServers(starting, unindexed)
+        results = self._catalog_state.still_offered(results, view.catalog)
+        if not view.is_whole:  # only who uses this machine can review what is held
+            return SearchReport(results, view.catalog, unavailable, pending)
         held, problem = self._gate.summaries(), self._gate.problem
-        return SearchReport(results, catalog, unavailable, pending, held, problem, self.config.path)
+        return SearchReport(results, view.catalog, unavailable, pending, held, problem, self.config.path)
 
     def _health(self, servers: Iterable[str]) -> dict[str, Health]:
         return {name: self._pool.health(name) for name in servers}
@@ -469,10 +450,9 @@ class Proxy:
         """Whether some server's tools, or its prompts and resources, were never listed."""
         return self._first_listings.has_unlisted_servers
 
-    async def wait_until_listed(self) -> Exposure:
-        """The exposure after every server was listed once, or without the servers that take too long."""
+    async def wait_until_listed(self) -> None:
+        """Until every server was listed once, but not for the servers that take too long."""
         await self._first_listings.wait_for_all()
-        return self.exposure
 
     def start_listing(self) -> "list[asyncio.Task[Update]]":
         """Begins to list every enabled server that isn't being listed. Returns the listings under way."""
@@ -490,8 +470,13 @@ class Proxy:
         """See `Refresher.wait_for_rests`."""
         return await self._refresher.wait_for_rests(timeout)
 
-    def status(self, *, earlier: bool = False) -> list[ServerStatus]:
-        """The status of every configured server, sorted by name. earlier: see `statuses`."""
+    def status(self, principal: Principal | None = None, *, earlier: bool = False) -> list[ServerStatus]:
+        """The status of every configured server of which ``principal`` may use anything, sorted by name.
+        earlier: see `statuses`.
+        """
+        view = self.views.of(principal)
+        if not view.is_whole:
+            return statuses_of_view(view.config.servers, view.catalog, self._health(view.config.servers))
         servers, counts = self.config.servers, self._catalog_state.name_only_counts()
         health, held = self._health(servers), self._gate.summaries()
         found = statuses(servers, self.catalog, health, counts, held, earlier=earlier)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.catalog.visibility import matcher
@@ -77,6 +77,16 @@ def statuses(
         )
         for name, server in sorted(servers.items())
     ]
+
+
+def statuses_of_view(
+    servers: Mapping[str, ServerConfig], catalog: Catalog, health: Mapping[str, Health]
+) -> list[ServerStatus]:
+    """The same for people who may use a part only: without what may name the rest, and without what only
+    who uses this machine can mend.
+    """
+    found = statuses(servers, catalog, health, {})
+    return [replace(one, warnings=(), unusable=0) for one in found]
 
 
 def _status(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import CallRefusedError, UpstreamError, UpstreamLostError, UpstreamTimeoutError
+from mcpzip.model.principal import Principal
 from mcpzip.model.quoting import named
 from mcpzip.proxy import metatools
 from mcpzip.proxy.call import UpstreamRequest, timeout_of
@@ -33,8 +34,10 @@ from mcpzip.wire import join_object, quote
 
 if TYPE_CHECKING:
     from mcpzip.config import Config
+    from mcpzip.config.schema import RateLimit
     from mcpzip.policy.question import Confirm
     from mcpzip.proxy.call_guard import CallGuard
+    from mcpzip.proxy.rate_limits import RateLimits
     from mcpzip.proxy.read_tools import ReadTools
 
 MAX_AGE_IN_USE = 600.0
@@ -75,8 +78,12 @@ class ToolCaller:
         self._current, self._pipeline, self._uri_sources = current, pipeline, uri_sources
         self._catalog_state, self._refresher, self._tool_search = catalog_state, refresher, tool_search
         self._statistics, self._heard, self._warn = statistics, heard, warn
+        self.check_access: Callable[[Principal | None, Entry], None] = lambda principal, entry: None
+        """Raises what keeps somebody from calling a tool: every call passes it, however it was found."""
         self.results, self.calls = Results(current, statistics), CallRecords()
         self.programs: ClientResources | None = None
+        self._rates: RateLimits | None = None
+        self._rates_of: tuple[RateLimit, ...] = ()
         self._guard: CallGuard | None = None
         self._reads: ReadTools | None = None
         self._reads_of: Config | None = None
@@ -204,6 +211,7 @@ class ToolCaller:
         confirm: why a person is asked even if the policy lets it run. check: see `UpstreamRequest`. repairs:
         how many were made before. Raises JsonRpcError, CallRefusedError, UpstreamError and its subclasses.
         """
+        self.check_access(exchange.principal, entry)
         fields = {"name": quote(entry.tool), "arguments": arguments}
         # Before it is sent, and each time that it is sent again: a person may have been asked meanwhile.
         check = partial(self._check_still_reads, entry) if only_reads else check
@@ -224,6 +232,7 @@ class ToolCaller:
         """Calls a tool that `tools/list` shows. Its arguments are not repaired: the client has its schema.
         Raises as `execute` does.
         """
+        self.check_access(exchange.principal, entry)
         fields = {key: value for key, value in exchange.fields.items() if key not in ENVELOPE_MEMBERS}
         fields["name"] = quote(entry.tool)
         arguments = fields.get("arguments", b"{}")
@@ -289,6 +298,7 @@ class ToolCaller:
             definition=entry.raw,
             check=check,
         )
+        ended = self._begin(exchange.principal, entry)
         succeeded = uncounted = False
         try:
             result = await self._pipeline.send(exchange, request)
@@ -307,6 +317,7 @@ class ToolCaller:
             more = more_about(entry.server) if exited else ""
             raise _unknown_outcome(entry, error.reason, more) from error
         finally:
+            ended()
             if not uncounted:
                 self._statistics.count_call(entry.server, failed=not succeeded)
         self._uri_sources.record(exchange.client, entry.server, "tools/call", result)
@@ -316,6 +327,23 @@ class ToolCaller:
         if record.stale or time.time() - (record.fetched_at or 0) > MAX_AGE_IN_USE:
             self._refresher.start(entry.server)
         return result, succeeded
+
+    def _begin(self, principal: Principal | None, entry: Entry) -> Callable[[], None]:
+        """Counts a call for the limits of ``principal``; what it returns is called at its end. Raises
+        TooManyCallsError.
+        """
+        limits = self._current.config.rate_limits
+        if principal is None or not limits:
+            return _nothing
+        if self._rates is None or self._rates_of != limits:
+            from mcpzip.proxy.rate_limits import RateLimits  # most configs have none
+
+            self._rates, self._rates_of = RateLimits(limits), limits
+        return self._rates.begin(principal, entry)
+
+
+def _nothing() -> None:
+    """At the end of a call that isn't counted."""
 
 
 def _unknown_outcome(entry: Entry, reason: str, more: str) -> UpstreamError:

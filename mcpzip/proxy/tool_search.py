@@ -108,9 +108,11 @@ class ToolSearch:
         searcher: "Searcher",
         catalog: Catalog,
         failing: frozenset[str] = frozenset(),
+        tools: int | None = None,
     ) -> "Results":
-        """The results for ``request``. failing: the servers that can't be used now, whose tools rank
-        lower."""
+        """The results for ``request``. catalog: all that anybody may use. failing: the servers that can't be
+        used now, whose tools rank lower. tools: how many ``searcher`` may have, if not all of ``catalog``.
+        """
         # Imported by whoever has made the searcher; a first call doesn't wait for it.
         from mcpzip.proxy.local_search import correct_spelling, limited, wanted_hits
         from mcpzip.search.fusion import LITERAL_SCORE
@@ -124,7 +126,7 @@ class ToolSearch:
             # In a thread, because the servers choose the number of tools.
             return run_in_worker(lambda: searcher.search(query, limit, filters, remote, signals), "search")
 
-        tools = len(catalog)
+        tools = len(catalog) if tools is None else tools
         if self._remote is None:
             return limited(await search(wanted, ()), limit, tools)
         self.index(catalog)

@@ -9,12 +9,12 @@ The rules:
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from hashlib import blake2b
 
 import msgspec
 
-from mcpzip.model.limits import NAMED_BLOCKS, NAMED_IN, NAMED_URIS
+from mcpzip.model.limits import NAMED_BLOCKS, NAMED_IN, NAMED_URIS, PEOPLE_NAMED
 from mcpzip.proxy.exchange import Client
 from mcpzip.wire import unquote
 from mcpzip.wire.json_iter import elements_of
@@ -54,13 +54,15 @@ class _Result(msgspec.Struct):
 
 
 class UriSources:
-    """The URIs in results, for each client. Requests without a session count as one client."""
+    """The URIs in results, for each client. Requests without a session count as one client, or if people sign
+    in, as one of each person.
+    """
 
     def __init__(self, servers: int) -> None:
         """servers: the number of enabled servers. With only one, nothing is recorded."""
         self._several = servers > 1
-        self._unrecorded: dict[Client | None, set[str]] = {}
-        self._of: dict[Client | None, dict[str, _Named]] = {}
+        self._unrecorded: dict[Hashable, set[str]] = {}
+        self._of: dict[Hashable, dict[str, _Named]] = {}
         self._queue: list[tuple[Client, str, bytes, bytes]] = []
         """The results that aren't searched yet: client, server, text to look for, result."""
 
@@ -85,7 +87,8 @@ class UriSources:
             self._queue.append((client, server, marker, result))
         elif not self._several:
             # There may be several after an edit of the config.
-            self._unrecorded.setdefault(_key(client), set()).add(server)
+            self._unrecorded.setdefault(client.owner, set()).add(server)
+            self._forget_people()
 
     def sources_of(self, client: Client, uri: str) -> tuple[frozenset[str], frozenset[str]]:
         """The servers whose results contained ``uri``, and the servers whose results may have contained it
@@ -93,8 +96,8 @@ class UriSources:
         the config, because its results then were not recorded.
         """
         self._search_queue()
-        named = self._of.get(_key(client), {})
-        digest, unrecorded = _digest(uri), self._unrecorded.get(_key(client), set())
+        named = self._of.get(client.owner, {})
+        digest, unrecorded = _digest(uri), self._unrecorded.get(client.owner, set())
         return (
             frozenset(server for server, one in named.items() if digest in one.uris) or frozenset(unrecorded),
             frozenset(server for server, one in named.items() if not one.complete and digest not in one.uris)
@@ -112,7 +115,16 @@ class UriSources:
         for client, server, marker, result in queued:
             if len(result) > _SHORT and marker not in result:
                 continue
-            self._of.setdefault(_key(client), {}).setdefault(server, _Named()).add_from(result)
+            self._of.setdefault(client.owner, {}).setdefault(server, _Named()).add_from(result)
+            self._forget_people()
+
+    def _forget_people(self) -> None:
+        """A client with a session leaves at some time, a person never does."""
+        for known in (self._of, self._unrecorded):
+            if len(known) > PEOPLE_NAMED:
+                people = [owner for owner in known if isinstance(owner, tuple)]
+                for owner in people[: len(people) - PEOPLE_NAMED]:
+                    del known[owner]
 
 
 class _Named:
@@ -187,7 +199,3 @@ def _elements(raw: msgspec.Raw) -> list[bytes]:
 
 def _digest(uri: str) -> bytes:
     return blake2b(uri.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _key(client: Client) -> Client | None:
-    return client if client.has_session else None

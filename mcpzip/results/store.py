@@ -101,7 +101,9 @@ class KeptResults:
         return len(self._entries)
 
     def keep(self, owner: Hashable, tool: str, stored: StoredResult, tokens: int = 0) -> Kept | None:
-        """Keeps ``stored`` for ``owner`` (None: a client of a single request); None if it is too large."""
+        """Keeps ``stored`` for ``owner`` (None: a client of a single request that nobody knows); None if it
+        is too large.
+        """
         if stored.size > limits.KEPT:
             return None
         now = time.monotonic()
@@ -117,7 +119,7 @@ class KeptResults:
         """The result that ``owner`` knows as ``handle``; None if there is none, or not any more."""
         self.remove_old()
         entry = self._entries.get(handle)
-        if entry is None or entry.owner is not owner:
+        if entry is None or entry.owner != owner:
             return None
         entry.used = time.monotonic()
         self._entries.move_to_end(handle)
@@ -134,13 +136,13 @@ class KeptResults:
         if owner is None:
             return None
         start = f"{name}-"
-        handles = (each for each, entry in self._entries.items() if entry.owner is owner)
+        handles = (each for each, entry in self._entries.items() if entry.owner == owner)
         handle = next((each for each in handles if each.startswith(start)), None)
         return None if handle is None else self.get(owner, handle)
 
     def remove_owner(self, owner: Hashable) -> None:
         """``owner`` is gone."""
-        for handle in [handle for handle, entry in self._entries.items() if entry.owner is owner]:
+        for handle in [handle for handle, entry in self._entries.items() if entry.owner == owner]:
             del self._entries[handle]
 
     def close(self) -> None:
@@ -157,7 +159,7 @@ class KeptResults:
             del self._entries[handle]
 
     def _make_room(self, owner: Hashable) -> None:
-        own = [(handle, entry) for handle, entry in self._entries.items() if entry.owner is owner]
+        own = [(handle, entry) for handle, entry in self._entries.items() if entry.owner == owner]
         size = sum(entry.size for _, entry in own)
         while len(own) > limits.KEPT_NUMBER or size > limits.KEPT:
             handle, entry = own.pop(0)

@@ -171,6 +171,21 @@ class Searcher:
         return index is not before
 
     @property
+    def state(self) -> object:
+        """Another object whenever something else is indexed."""
+        return self._catalog
+
+    def restricted(self, entries: Iterable[Entry], version: str) -> "Searcher":
+        """A search over those of ``entries`` that are indexed here: nothing that it returns depends on other
+        tools. version: of ``entries``.
+        """
+        part, index, wanted = Searcher(self._table, self._threshold), self._catalog.index, tuple(entries)
+        later = {entry.digest for entry in index.not_indexed(wanted)}
+        known = (entry for entry in wanted if entry.digest not in later)
+        part._use(index.updated(known, part._analyzer), version)
+        return part
+
+    @property
     def pending(self) -> int:
         """How many tools are indexed by their words, and not yet by their meaning."""
         return len(self._catalog.index.pending)
@@ -220,6 +235,7 @@ class Searcher:
         index = catalog.index
         parsed = parse_truncated(query)
         remote = _remote_scores(index, [answer for answer in answers if isinstance(answer, TierAnswer)])
+        absences = (answer for answer in answers if isinstance(answer, TierAbsence))
         depth = max(limit, CACHED_HITS)
         whole = self._ranked(catalog, parsed, filters, depth, remote, signals)
         needs: list[_RankedQuery] = []
@@ -252,10 +268,7 @@ class Searcher:
             corrected=analysis.corrected,
             nearest_words=() if distinct else nearest_words(index, analysis.unknown),
             nearest_servers=() if distinct else nearest_servers(index, _server_words(parsed, filters)),
-            absent=(
-                *self._local_absence(index),
-                *(answer for answer in answers if isinstance(answer, TierAbsence)),
-            ),
+            absent=(*self._local_absence(index), *absences),
             needs=tuple((need.text, _quality(need.ranking)) for need in needs),
             elsewhere=elsewhere,
         )
@@ -408,9 +421,8 @@ def _other_servers(
 
 def _may_hide_servers(index: Index, documents: Sequence[RankedDocument]) -> bool:
     """Whether the ranking is full, all of it is of one server, and there are other servers."""
-    several = len(index.servers) > 1
     servers = {index.document(each.document).entry.server for each in documents}
-    return several and len(documents) >= CACHED_HITS and len(servers) == 1
+    return len(index.servers) > 1 and len(documents) >= CACHED_HITS and len(servers) == 1
 
 
 def _in_turn(
@@ -431,9 +443,7 @@ def _in_turn(
     for documents in by_need.values():
         documents.sort(key=lambda ranked: -ranked.score)
     for turn in zip_longest(*by_need.values()):
-        for need, each in zip(needs, turn, strict=True):
-            if each is not None:
-                yield need, each
+        yield from ((need, each) for need, each in zip(needs, turn, strict=True) if each is not None)
 
 
 def _hit(index: Index, signals: Signals, distinct: _Distinct, need: str) -> Hit:

@@ -11,6 +11,7 @@ import msgspec
 
 from mcpzip.config import Config
 from mcpzip.model.errors import (
+    InsufficientScopeError,
     InvalidCursorError,
     KeptNoMoreError,
     LoginNeededError,
@@ -20,6 +21,7 @@ from mcpzip.model.errors import (
     UnknownToolError,
     UpstreamError,
 )
+from mcpzip.model.principal import Principal
 from mcpzip.model.quoting import shortened
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.exposure import Exposure, look_up
@@ -34,12 +36,14 @@ from mcpzip.wire import (
     CLIENT_INFO_KEY,
     INTERNAL_ERROR,
     INVALID_PARAMS,
+    INVALID_REQUEST,
     LEGACY_VERSIONS,
     METHOD_NOT_FOUND,
     MODERN_VERSIONS,
     Era,
     JsonRpcError,
     RpcError,
+    ScopeError,
     UpstreamRpcError,
     join_object,
     negotiate,
@@ -153,6 +157,16 @@ class Endpoint:
     def _greeting(self, greeting: Greeting) -> None:
         self._greeting_now = greeting
 
+    def _greeting_for(self, exchange: Exchange) -> Greeting | None:
+        """Of whoever asks: it names the servers that they may use."""
+        view = self._proxy.views.of(exchange.principal)
+        if view.is_whole:
+            return self._greeting
+        if view.greeting is None:
+            view.greeting = Greeting.of_config(view.config)
+        assert isinstance(view.greeting, Greeting), "nobody else sets it"
+        return view.greeting
+
     def joined(self, client: Client) -> None:
         """A client has connected that lasts for more than one request."""
         self._proxy.add_client(client)
@@ -187,6 +201,7 @@ class Endpoint:
 
     def _begin(self, method: str, exchange: Exchange) -> PendingResult:
         proxy, passing = self._proxy, self._proxy.passthrough
+        exposure = proxy.views.of(exchange.principal).exposure
         match method:
             case "tools/call":
                 return proxy.call(_name(exchange), _arguments(exchange), exchange)
@@ -202,15 +217,15 @@ class Endpoint:
                 return self._set_level(exchange)
             case "resources/subscribe" | "resources/unsubscribe":
                 return passing.subscribe(exchange, wanted=method == "resources/subscribe")
-        if (server := proxy.exposure.transparent_server) is not None:
+        if (server := exposure.transparent_server) is not None:
             return self._through(method, exchange, server)
         match method:
-            case "tools/list" if proxy.exposure.is_static:
-                return proxy.exposure.tools_page(_cursor(exchange))
+            case "tools/list" if exposure.is_static:
+                return exposure.tools_page(_cursor(exchange))
             case "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list":
-                if proxy.has_unlisted_servers or proxy.exposure.is_large:
+                if proxy.has_unlisted_servers or exposure.is_large:
                     return self._page(method, exchange)
-                return _PAGES[method](proxy.exposure, _cursor(exchange))
+                return _PAGES[method](exposure, _cursor(exchange))
             case "prompts/get":
                 return passing.prompt(exchange)
             case "resources/read":
@@ -225,7 +240,7 @@ class Endpoint:
             return result
         if method not in _CACHEABLE or (method == "resources/read" and is_input_required(result)):
             return stamp_result(result, server_info=self._info)
-        fixed = method == "tools/list" and self._proxy.exposure.is_static
+        fixed = method == "tools/list" and self._proxy.views.of(exchange.principal).exposure.is_static
         return self._stamped(result, LISTING_TTL if fixed else NO_TTL)
 
     def notified(
@@ -237,11 +252,14 @@ class Endpoint:
             return self._proxy.notify_servers(client, method, params)
         return None
 
-    def mirrored(self, name: str) -> Callable[[], dict[str, object]] | None:
-        """What reads the input schema of the tool shown as ``name``, if it may want arguments repeated in
-        headers (2026-07-28 `server/tools`, "x-mcp-header"); None if not. Reading a large schema takes long.
+    def mirrored(
+        self, name: str, principal: Principal | None = None
+    ) -> Callable[[], dict[str, object]] | None:
+        """What reads the input schema of the tool shown to ``principal`` as ``name``, if it may want
+        arguments repeated in headers (2026-07-28 `server/tools`, "x-mcp-header"); None if not. Reading a
+        large schema takes long.
         """
-        exposure = self._proxy.exposure
+        exposure = self._proxy.views.of(principal).exposure
 
         def schema() -> dict[str, object]:
             entry = exposure.tool_named(name)
@@ -282,15 +300,16 @@ class Endpoint:
                 raise JsonRpcError(RpcError(INVALID_PARAMS, "'capabilities' is not an object."))
             exchange.client.capabilities = capabilities
         said = b'{"protocolVersion":' + quote(version) + b","
-        if self._greeting is not None:
-            return said + self._greeting.initialize[1:]
+        if (greeting := self._greeting_for(exchange)) is not None:
+            return said + greeting.initialize[1:]
         return self._upstream_greeting(lambda greeting: said + greeting.initialize[1:])
 
     def _discover(self, exchange: Exchange) -> PendingResult:
         server = self._proxy.exposure.transparent_server
         if server is None:
-            assert self._greeting is not None, "what we say of ourselves is known"
-            return self._greeting.discover
+            greeting = self._greeting_for(exchange)
+            assert greeting is not None, "what we say of ourselves is known"
+            return greeting.discover
         return self._discovered(exchange, server)
 
     async def _discovered(self, exchange: Exchange, server: str) -> bytes:
@@ -358,11 +377,9 @@ class Endpoint:
 
     async def _page(self, method: str, exchange: Exchange) -> bytes:
         cursor = _cursor(exchange)
-        exposure = (
+        if self._proxy.has_unlisted_servers:
             await self._proxy.wait_until_listed()
-            if self._proxy.has_unlisted_servers
-            else self._proxy.exposure
-        )
+        exposure = self._proxy.views.of(exchange.principal).exposure
         return await look_up(exposure, lambda: _PAGES[method](exposure, cursor))
 
     async def _set_level(self, exchange: Exchange) -> bytes:
@@ -386,6 +403,8 @@ def error_response(error: Exception) -> RpcError:
     match error:
         case JsonRpcError(error=response) | UpstreamRpcError(error=response):
             return response
+        case InsufficientScopeError(scopes=scopes):
+            return ScopeError(INVALID_REQUEST, str(error), scopes=scopes)
         case UnknownResourceError(name=uri):
             return RpcError(INVALID_PARAMS, str(error), join_object({"uri": quote(uri)}))
         case UnknownToolError() | UnknownPromptError() | InvalidCursorError() | KeptNoMoreError():

@@ -72,6 +72,7 @@ from mcpzip.wire.events import (
     Request,
     Result,
     RpcError,
+    ScopeError,
     Unmatched,
 )
 from mcpzip.wire.framing import MAX_FRAME, FrameTooLong, LineFramer
@@ -133,6 +134,7 @@ __all__ = [
     "Result",
     "Role",
     "RpcError",
+    "ScopeError",
     "Unmatched",
     "UpstreamRpcError",
     "initialize_params",

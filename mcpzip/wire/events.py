@@ -20,6 +20,14 @@ class RpcError(msgspec.Struct, frozen=True, gc=False):
     more: bytes | None = None
 
 
+class ScopeError(RpcError, frozen=True, gc=False):
+    """A refusal because the token of who asks lacks scopes (RFC 6750, 3.1), which HTTP has a status and a
+    header for. scopes: that it has to have.
+    """
+
+    scopes: tuple[str, ...] = ()
+
+
 class Request(msgspec.Struct, frozen=True, gc=False):
     """A request of the peer. id: JSON text (``b'7'``, ``b'"a"'``). params: None if missing or null."""
 

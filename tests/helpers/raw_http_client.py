@@ -14,6 +14,7 @@ from helpers.driver import INITIALIZE, LEGACY, MODERN, PATIENCE, nothing_unheard
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.server.http.access import Access, access_to, read_address, take
 from mcpzip.server.http.limits import Limits
+from mcpzip.server.http.people import People
 from mcpzip.server.http.server import HttpServer
 from mcpzip.wire import JsonRpcError, RpcError
 
@@ -265,7 +266,7 @@ class Script:
         self.ended: list[str] = []
         self.initialize: Tool = greeted
 
-    def mirrored(self, name: str) -> Json | None:
+    def mirrored(self, name: str, principal: object = None) -> Json | None:
         return None
 
     def joined(self, client: Client) -> None:
@@ -316,12 +317,18 @@ LOCAL = access_to(read_address("0"), None, (), ())
 
 @asynccontextmanager
 async def site(
-    script: Script, access: Access = LOCAL, warned: list[str] | None = None, **limits: Any
+    script: Script,
+    access: Access = LOCAL,
+    warned: list[str] | None = None,
+    people: People | None = None,
+    **limits: Any,
 ) -> AsyncIterator[Web]:
-    """A site with this endpoint. warned: gets its warnings; there must be none where it isn't given."""
+    """A site with this endpoint. warned: gets its warnings; there must be none where it isn't given. people:
+    who may ask.
+    """
     listening = take(read_address("127.0.0.1:0"))
     warnings: list[str] = [] if warned is None else warned
-    served = HttpServer(script, access, warnings.append, Limits(**limits))  # type: ignore[arg-type]
+    served = HttpServer(script, access, warnings.append, Limits(**limits), people)  # type: ignore[arg-type]
     done, ready = asyncio.Event(), asyncio.Event()
     with nothing_unheard():
         serving = asyncio.create_task(served.serve(listening, done, ready.set, lambda: None))

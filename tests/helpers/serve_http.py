@@ -15,8 +15,8 @@ _POLL = 0.02  # s
 
 
 @contextmanager
-def listening(mcpzip: str, config: Path, token: str | None = None) -> Iterator[str]:
-    """Its URL. token: what clients must send; it reaches mcpzip in the environment.
+def listening(mcpzip: str, config: Path, token: str | None = None, port: int = 0) -> Iterator[str]:
+    """Its URL. token: what clients must send; it reaches mcpzip in the environment. port: 0 for any.
 
     At the end it is asked to go, and must do so with exit code 0. What it said on stderr is kept beside
     ``config``.
@@ -25,7 +25,7 @@ def listening(mcpzip: str, config: Path, token: str | None = None) -> Iterator[s
     environment = {**os.environ, "HOME": str(config.parent), **({"MCPZIP_TOKEN": token} if token else {})}
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [mcpzip, "serve", "--config", str(config), "--http", "127.0.0.1:0"],
+            [mcpzip, "serve", "--config", str(config), "--http", f"127.0.0.1:{port}"],
             stdin=subprocess.DEVNULL,
             stderr=errors,
             env=environment,

@@ -98,7 +98,7 @@ class Daemon:
         from mcpzip.server.http.server import HttpServer
 
         try:
-            address, access, listening = listen_http(self.prepared.config.daemon_http)
+            address, access, listening, people = listen_http(self.prepared.config)
         except ConfigError as error:
             reason = str(error).replace("--http", "daemon.http", 1)
             warn(f"{reason} Until the daemon is started again, nobody is served over HTTP.")
@@ -106,7 +106,7 @@ class Daemon:
             return
         shared = await self.proxies.default()
         shared.begin()
-        server = HttpServer(shared.endpoint, access, warn)
+        server = HttpServer(shared.endpoint, access, warn, people=people)
         self._address = address.url(listening.getsockname()[1])
         shared.run_file.address = self._address
 

@@ -11,9 +11,11 @@ import os
 import re
 import socket
 from collections.abc import MutableMapping, Sequence
+from urllib.parse import urlsplit
 
 import msgspec
 
+from mcpzip.config.schema import HttpConfig
 from mcpzip.model.errors import ConfigError
 from mcpzip.server.http.request import PATH
 from mcpzip.system.files import others_may_read, read_bytes_limited
@@ -143,13 +145,30 @@ def _not_to_be_had(address: Address, number: int) -> ConfigError:
     return _wrong("--http", found, remedy)
 
 
-def access_to(address: Address, token: bytes | None, hosts: Sequence[str], origins: Sequence[str]) -> Access:
-    """Which clients ``address`` admits. hosts, origins: allowed besides its own. Raises ConfigError."""
-    if token is None and not address.is_loopback:
+def access_to(
+    address: Address,
+    token: bytes | None,
+    hosts: Sequence[str],
+    origins: Sequence[str],
+    people: HttpConfig | None = None,
+) -> Access:
+    """Which clients ``address`` admits. hosts, origins: allowed besides its own. people: who may ask, if
+    everybody has to say who they are. Raises ConfigError.
+    """
+    if people is not None and token is not None:
+        raise _wrong(
+            f"${TOKEN_VARIABLE} or --token-file",
+            "people sign in by the http of the config, and who has a token is nobody",
+            "remove the token, or give whoever has it an API key (mcpzip keys add)",
+        )
+    if people is not None and people.public_url:
+        hosts = (*hosts, urlsplit(people.public_url).netloc)
+    if token is None and people is None and not address.is_loopback:
         raise _wrong(
             "--http",
             f"{address.host} can be reached from other machines",
-            f"put a token into ${TOKEN_VARIABLE} or a file for --token-file, or listen on {LOOPBACK}",
+            f"put a token into ${TOKEN_VARIABLE} or a file for --token-file, have people sign in (http in "
+            f"the config), or listen on {LOOPBACK}",
         )
     if address.is_wildcard and not hosts:
         raise _wrong(

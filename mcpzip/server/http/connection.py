@@ -1,6 +1,7 @@
 """One connection to the HTTP server: asyncio's protocol, with h11 as the parser.
 
-A request is checked when its head is complete, and handled when its body is. Each of the two has its time, so
+A request is checked when its head is complete, and handled when its body is. If it takes a while to find out
+who makes it, nothing more is read until that is known. Each of the two has its time, so
 has what the client is to read. A body in chunks is read in turns with other connections, because a chunk of
 one byte takes as long to parse as one of a kilobyte. No byte of a refused body is parsed.
 """
@@ -15,7 +16,7 @@ import h11
 
 from mcpzip.server.http.connections import Connections
 from mcpzip.server.http.limits import Limits
-from mcpzip.server.http.request import HttpRequest
+from mcpzip.server.http.request import Admission, HttpRequest
 from mcpzip.server.http.response import Header, HttpResponse, Refusal
 from mcpzip.system.timer import Timer
 from mcpzip.wire import INTERNAL_ERROR
@@ -73,6 +74,7 @@ class Connection(asyncio.BufferedProtocol):
         self._body_size = 0  # bytes that the body took so far, with the framing of its chunks
         self._counted = 0  # bytes of it that are counted in `Connections.bodies`
         self._rest = b""  # what arrived and waits for its turn
+        self._admitting: asyncio.Task[None] | None = None
         self._held_back = 0  # bytes of the response that wait for the client to read what was sent before
         self._timer = Timer()
         self._unread_timer: asyncio.TimerHandle | None = None
@@ -103,6 +105,8 @@ class Connection(asyncio.BufferedProtocol):
         self._timer.close()
         self._resume()
         self._connections.remove(self)
+        if self._admitting is not None:
+            self._admitting.cancel()
         self._end_body()
         if self._response is not None:
             self._response.client_left()
@@ -144,7 +148,7 @@ class Connection(asyncio.BufferedProtocol):
             self._rest = b""
         elif data:
             self._receive(data)
-        if not self._rest and not self.transport.is_closing():
+        if not (self._rest or self._admitting or self.transport.is_closing()):
             self.transport.resume_reading()
         return bool(self._rest)
 
@@ -187,7 +191,9 @@ class Connection(asyncio.BufferedProtocol):
     def _parse(self) -> None:
         """Acts on what was received, up to the end of one request."""
         http = self._http
-        while not self.transport.is_closing() and http.their_state in (h11.IDLE, h11.SEND_BODY):
+        while not (self._admitting or self.transport.is_closing()) and (
+            http.their_state in (h11.IDLE, h11.SEND_BODY)
+        ):
             try:
                 event = http.next_event()
             except h11.RemoteProtocolError:
@@ -224,8 +230,44 @@ class Connection(asyncio.BufferedProtocol):
         if refusal := self._application.check(self._request, response):
             response.refuse(refusal)
             return
+        if self._request.admission is None:
+            self._admitted()
+        else:
+            self.transport.pause_reading()
+            self._admitting = self._loop.create_task(self._admit(self._request.admission), name="admit")
+
+    async def _admit(self, admission: Admission) -> None:
+        """Goes on with the request once it is known who makes it, or that nobody may."""
+        response = self._response
+        try:
+            refusal = await admission()
+        except Exception as defect:
+            self._admitting = None
+            self.failed(defect)
+            return
+        self._admitting = None
+        if response is None or response is not self._response or self.transport.is_closing():
+            return
+        if refusal is None:
+            self._admitted()
+        else:
+            response.refuse(refusal)
+        if not self._rest and not self.transport.is_closing():
+            self.transport.resume_reading()
+        if refusal is not None and self._request.is_chunked:
+            self._skip_chunks(self._http.trailing_data[0])
+        else:
+            self._parse()
+
+    def _admitted(self) -> None:
+        """Its body may come."""
         request = self._request
-        if not (request.is_preflight or request.is_health_check or request.is_anonymous):
+        if not (
+            request.is_preflight
+            or request.is_health_check
+            or request.is_anonymous
+            or request.document is not None
+        ):
             self._connections.unauthenticated.pop(self, None)
         if self._http.they_are_waiting_for_100_continue:
             go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")

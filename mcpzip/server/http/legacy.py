@@ -13,7 +13,7 @@ from mcpzip.server.http.event_store import EventStore, ReplayBudget, is_event_id
 from mcpzip.server.http.legacy_session import LegacySession
 from mcpzip.server.http.limits import Limits
 from mcpzip.server.http.request import HttpRequest
-from mcpzip.server.http.response import Header, HttpResponse, Refusal
+from mcpzip.server.http.response import Header, HttpResponse, Refusal, ScopesChallenge
 from mcpzip.server.http.send_queue import QueueBudget
 from mcpzip.server.task_tracker import TaskTracker
 from mcpzip.wire import (
@@ -46,7 +46,16 @@ _NO_VERSION = "initialize needs a 'protocolVersion'."
 class LegacySessions:
     """All legacy sessions of an endpoint, by Mcp-Session-Id."""
 
-    def __init__(self, endpoint: Endpoint, tasks: TaskTracker, limits: Limits, budget: QueueBudget) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        tasks: TaskTracker,
+        limits: Limits,
+        budget: QueueBudget,
+        challenge: ScopesChallenge | None = None,
+    ) -> None:
+        """challenge: where people sign in."""
+        self._challenge = challenge
         self._endpoint, self._tasks, self._limits, self._budget = endpoint, tasks, limits, budget
         self._sessions: dict[str, LegacySession] = {}
         self._replay_budget = ReplayBudget(limits.replayed, limits.replayed_by_all)
@@ -55,7 +64,7 @@ class LegacySessions:
         """Answers a POST."""
         if request.session_id is None:
             self._begin(request, response)
-        elif session := self._sessions.get(request.session_id):
+        elif session := self._session_of(request):
             self._use(session, response, response.headers)
             session.post(request.body, response)
         else:
@@ -65,7 +74,7 @@ class LegacySessions:
         """Opens the session's own stream, for what belongs to none of its requests; or resumes the stream of
         a request.
         """
-        session = self._sessions.get(request.session_id or "")
+        session = self._session_of(request)
         last_event_id = request.header("last-event-id") or ""
         if session is None:
             response.refuse(_UNKNOWN if request.session_id else _NO_SESSION)
@@ -81,12 +90,22 @@ class LegacySessions:
 
     def delete(self, request: HttpRequest, response: HttpResponse) -> None:
         """Ends a session."""
-        session = self._sessions.get(request.session_id or "")
+        session = self._session_of(request)
         if session is None:
             response.refuse(_UNKNOWN if request.session_id else _NO_SESSION)
         else:
             self._end(session)
             response.empty(200)
+
+    def _session_of(self, request: HttpRequest) -> LegacySession | None:
+        """The session that ``request`` names; None if there is none, or it is another person's: its id alone
+        opens nothing.
+        """
+        session = self._sessions.get(request.session_id or "")
+        if session is None or not session.is_of(request.principal):
+            return None
+        session.client.principal = request.principal  # whose groups and scopes may be others now
+        return session
 
     def end(self) -> None:
         """Ends all sessions."""
@@ -102,10 +121,10 @@ class LegacySessions:
                     response.json(peer.error(event.id, INVALID_PARAMS, _NO_VERSION))
                 elif self._tasks.full:
                     response.json(peer.error(event.id, BUSY.code, BUSY.message))
-                elif self._tasks.stopping or not self._has_room(request.client_address):
+                elif self._tasks.stopping or not self._has_room(request):
                     response.refuse(_STOPPING if self._tasks.stopping else _FULL)
                 else:
-                    session = self._new(request.client_address, peer, opening.version)
+                    session = self._new(request, peer, opening.version)
                     self._initialize(session, event, response)
             case Request(id=id, method=method, params=params) if _is_modern(method, params):
                 response.json(peer.error(id, HEADER_MISMATCH, _NO_HEADER), 400)
@@ -114,12 +133,14 @@ class LegacySessions:
             case _:
                 response.refuse(_NO_SESSION)
 
-    def _new(self, address: str, peer: Peer, version: str) -> LegacySession:
+    def _new(self, request: HttpRequest, peer: Peer, version: str) -> LegacySession:
         store, agreed = None, negotiate(version)
         peer.batches = agreed == BATCHED_VERSION
         if agreed >= RESUMABLE_SINCE:
             store = EventStore(self._replay_budget, self._limits.silence)
-        return LegacySession(self._tasks, peer, self._limits, self._budget, address, store)
+        address, principal = request.client_address, request.principal
+        rest = address, store, principal, self._challenge
+        return LegacySession(self._tasks, peer, self._limits, self._budget, *rest)
 
     def _initialize(self, session: LegacySession, request: Request, response: HttpResponse) -> None:
         self._sessions[session.id] = session
@@ -131,13 +152,17 @@ class LegacySessions:
             self._end(session)
             raise
 
-    def _has_room(self, address: str) -> bool:
-        """Whether there can be one session more from ``address``. If there are too many, one that isn't in
-        use is ended for it: one that did nothing but begin, if there is one, and of these the one that was
-        unused longest.
+    def _has_room(self, request: HttpRequest) -> bool:
+        """Whether there can be one session more of whoever makes ``request``, or from its address. If there
+        are too many, one that isn't in use is ended for it: one that did nothing but begin, if there is one,
+        and of these the one that was unused longest.
         """
-        limits, every = self._limits, list(self._sessions.values())
-        if address and not _is_loopback(address):
+        limits, every, address = self._limits, list(self._sessions.values()), request.client_address
+        if request.principal is not None:
+            of_person = [it for it in every if it.is_of(request.principal)]
+            if len(of_person) >= limits.sessions_share:
+                return self._evict(of_person)
+        elif address and not _is_loopback(address):
             of_it = [it for it in every if it.address == address]
             if len(of_it) >= limits.sessions_share:
                 return self._evict(of_it)

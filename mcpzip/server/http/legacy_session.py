@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
+from mcpzip.model.principal import Principal
 from mcpzip.proxy.exchange import Client, Exchange, Notify, SendRequest
 from mcpzip.proxy.workers import Requester
 from mcpzip.server.batch import BatchResponse
@@ -24,7 +25,7 @@ from mcpzip.server.http.event_store import (
     sse_event,
 )
 from mcpzip.server.http.limits import Limits
-from mcpzip.server.http.response import HttpResponse, error_message
+from mcpzip.server.http.response import HttpResponse, ScopesChallenge, error_message
 from mcpzip.server.http.send_queue import FinalMessage, QueueBudget, SendQueue
 from mcpzip.server.task_tracker import Outcome, TaskTracker
 from mcpzip.wire import (
@@ -44,6 +45,7 @@ from mcpzip.wire import (
     Request,
     Result,
     RpcError,
+    ScopeError,
 )
 
 STREAM_TIME = 5.0
@@ -59,13 +61,19 @@ _ENDED = "The session has ended."
 
 
 class _Call:
-    """A request under way, or one whose response may be resumed. batch: what it is answered in, if it came in
-    one; events: the events of its stream, if they have ids; withdrawn: why it was cancelled, if it was;
-    timers: what ends it, and what is asked in it, after its client hung up.
+    """A request under way, or one whose response may be resumed. principal: who made it. batch: what it is
+    answered in, if it came in one; events: the events of its stream, if they have ids; withdrawn: why it was
+    cancelled, if it was; timers: what ends it, and what is asked in it, after its client hung up.
     """
 
-    def __init__(self, id: bytes, queue: SendQueue, batch: BatchResponse | None = None) -> None:
-        self.id, self.queue, self.batch = id, queue, batch
+    def __init__(
+        self,
+        id: bytes,
+        queue: SendQueue,
+        batch: BatchResponse | None = None,
+        principal: Principal | None = None,
+    ) -> None:
+        self.id, self.queue, self.batch, self.principal = id, queue, batch, principal
         self.events: EventStream | None = None
         self.withdrawn: str | None = None
         self.cancel: Callable[[], object] = lambda: None
@@ -100,10 +108,16 @@ class LegacySession:
         budget: QueueBudget,
         address: str = "",
         store: EventStore | None = None,
+        principal: Principal | None = None,
+        challenge: ScopesChallenge | None = None,
     ) -> None:
-        """store: the streams that can be resumed, if its client can do that."""
+        """store: the streams that can be resumed, if its client can do that. principal: whose it is; None
+        where nobody signs in. challenge: the header of a refusal because a token lacks scopes.
+        """
         self.id, self.address = secrets.token_hex(16), address
-        self.client = Client(Era.LEGACY)
+        self.client = Client(Era.LEGACY, principal=principal)
+        self._challenge = challenge
+        self._person = None if principal is None else principal.id
         self.listens = asyncio.Event()
         self.uses = 0
         self.last_used = 0.0
@@ -126,6 +140,10 @@ class LegacySession:
     def used_until(self) -> float:
         """When it was last used; infinity while it is."""
         return math.inf if self.uses or self.busy else self.last_used
+
+    def is_of(self, principal: Principal | None) -> bool:
+        """Whether it is the session of ``principal``."""
+        return self._person == (None if principal is None else principal.id)
 
     def post(self, body: bytes, response: HttpResponse) -> None:
         """Answers a message of the client."""
@@ -188,7 +206,7 @@ class LegacySession:
         self, request: Request, response: HttpResponse, done: Callable[[bool], object] = lambda success: None
     ) -> None:
         """Answers a request. done: called with whether the client got a result."""
-        call = _Call(request.id, SendQueue(self._budget))
+        call = _Call(request.id, SendQueue(self._budget), principal=self.client.principal)
         if self._store is not None and request.method != "initialize":  # whose client knows no session yet
             call.events = self._store.new(call)
         self._run(call, request)
@@ -337,7 +355,11 @@ class LegacySession:
             call.batch.add(line)
             call.batch.done()
             return
-        call.queue.finish(FinalMessage(line, failed=isinstance(outcome, RpcError)))
+        if isinstance(outcome, ScopeError) and self._challenge is not None:
+            header = self._challenge(outcome.scopes, call.principal)
+            call.queue.finish(FinalMessage(line, 403, failed=True, headers=(header,)))
+        else:
+            call.queue.finish(FinalMessage(line, failed=isinstance(outcome, RpcError)))
         if call.queue.reader is None:
             self._keep(call)
 

@@ -1,6 +1,7 @@
 """The checks that every HTTP request passes before any byte of its body is accepted."""
 
 import hmac
+from typing import TYPE_CHECKING
 
 from mcpzip.server.http.access import Access
 from mcpzip.server.http.header_validation import unsupported_version
@@ -9,10 +10,14 @@ from mcpzip.server.http.request import EVENT_STREAM, HEALTH_PATH, JSON, PATH, Ht
 from mcpzip.server.http.response import HttpResponse, Refusal
 from mcpzip.wire import Era
 
+if TYPE_CHECKING:
+    from mcpzip.server.http.people import People
+
 _UNKNOWN_PATH = Refusal(404, f"There is nothing here; mcpzip serves {PATH}.")
 # A proxy that used the other length has let in what is inside the body (RFC 9112, 6.3).
 _TWO_LENGTHS = Refusal(400, "A request has a Content-Length or a Transfer-Encoding, not both.")
 _HEALTH_BY_GET = Refusal(405, "Health is asked for by GET, without a body.", ((b"allow", b"GET"),))
+_DOCUMENT_BY_GET = Refusal(405, "This is read by GET, without a body.", ((b"allow", b"GET"),))
 _NOT_JSON = Refusal(400, f"A POST carries Content-Type: {JSON}.")
 _WRONG_HOST = Refusal(421, "mcpzip is not reached by this Host; name it with --allow-host.")
 _WRONG_ORIGIN = Refusal(403, "Web pages of this origin are not let in; name it with --allow-origin.")
@@ -39,8 +44,9 @@ _BODY_WITHOUT_POST = Refusal(400, "Only a POST has a body.")
 class Middleware:
     """Checks the head of each request. too_large: the refusal of a body that turns out too large."""
 
-    def __init__(self, access: Access, limits: Limits) -> None:
-        self._access, self._limits = access, limits
+    def __init__(self, access: Access, limits: Limits, people: "People | None" = None) -> None:
+        """people: who may ask; None where nobody signs in."""
+        self._access, self._limits, self._people = access, limits, people
         self.too_large = Refusal(413, f"The body is larger than {limits.body:,} bytes.")
 
     def check(self, request: HttpRequest, response: HttpResponse) -> Refusal | None:
@@ -54,10 +60,13 @@ class Middleware:
                 (b"access-control-expose-headers", b"mcp-session-id, www-authenticate"),
                 (b"vary", b"origin"),
             )
-            if method == "OPTIONS" and request.path == PATH and not request.has_body:
+            if method == "OPTIONS" and not request.has_body and self._is_for_pages(request.path):
                 request.is_preflight = True
                 return None
         if request.path != PATH:
+            if self._people is not None and (found := self._people.documents.get(request.path)) is not None:
+                request.document = found
+                return None if method == "GET" and not request.has_body else _DOCUMENT_BY_GET
             if request.path != HEALTH_PATH:
                 return _UNKNOWN_PATH
             if method != "GET" or request.has_body:
@@ -75,6 +84,8 @@ class Middleware:
         if (origin := request.header("origin")) and not access.allows_origin(origin):
             return _WRONG_ORIGIN
         if access.token is not None and (refusal := self._unauthorized(headers.get("authorization"))):
+            return refusal
+        if self._people is not None and (refusal := self._people.admit(request)):
             return refusal
         if request.era is Era.MODERN and method != "POST":
             return _UNSUPPORTED_VERSION if unsupported_version(request) else _POST_ONLY
@@ -96,6 +107,9 @@ class Middleware:
         right = hmac.compare_digest(token.strip(), self._access.token or b"")
         return None if right and scheme.lower() == b"bearer" and len(given) == 1 else _WRONG_TOKEN
 
+    def _is_for_pages(self, path: str) -> bool:
+        return path == PATH or (self._people is not None and path in self._people.documents)
+
     def _page_origin(self, request: HttpRequest) -> str | None:
         """The origin of a web page that may read the response (CORS); None for any other client."""
         origin = request.header("origin")
@@ -109,6 +123,11 @@ def answer_health_check(response: HttpResponse) -> None:
     that mcpzip runs.
     """
     response.json(b'{"status":"ok"}', 200, (b"cache-control", b"no-store"))
+
+
+def answer_document(document: bytes, response: HttpResponse) -> None:
+    """Answers whoever wants to know how to sign in."""
+    response.json(document, 200, (b"cache-control", b"max-age=300"))
 
 
 def answer_preflight(request: HttpRequest, response: HttpResponse) -> None:

@@ -11,7 +11,7 @@ from mcpzip.proxy.workers import Requester
 from mcpzip.server.endpoint import BUSY, STOPPED, Endpoint
 from mcpzip.server.http.header_validation import argument_mismatch, header_mismatch, unsupported_version
 from mcpzip.server.http.request import HttpRequest
-from mcpzip.server.http.response import HttpResponse, Refusal
+from mcpzip.server.http.response import HttpResponse, Refusal, ScopesChallenge
 from mcpzip.server.http.send_queue import FinalMessage, QueueBudget, SendQueue
 from mcpzip.server.task_tracker import Outcome, TaskTracker
 from mcpzip.wire import (
@@ -33,6 +33,7 @@ from mcpzip.wire import (
     Request,
     Role,
     RpcError,
+    ScopeError,
     Unmatched,
 )
 from mcpzip.wire.envelope import text_of
@@ -59,8 +60,16 @@ _NO_RESPONSES = Refusal(400, "In this version of the protocol nothing is asked o
 class ModernRequests:
     """Answers the requests of an endpoint's modern clients."""
 
-    def __init__(self, endpoint: Endpoint, tasks: TaskTracker, budget: QueueBudget) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        tasks: TaskTracker,
+        budget: QueueBudget,
+        challenge: ScopesChallenge | None = None,
+    ) -> None:
+        """challenge: where people sign in."""
         self._endpoint, self._tasks, self._budget = endpoint, tasks, budget
+        self._challenge = challenge
 
     def post(self, request: HttpRequest, response: HttpResponse) -> None:
         """Answers a POST."""
@@ -85,10 +94,11 @@ class ModernRequests:
         def notify(method: str, params: bytes | None) -> None:
             queue.put_if_room(peer.notify(method, params))
 
-        client = Client(Era.MODERN, has_session=False, notify=notify)
+        client = Client(Era.MODERN, has_session=False, notify=notify, principal=request.principal)
+        asker = client.owner or request.client_address
         exchange = Exchange(client, event.id, event.params, notify)
         error = header_mismatch(request, event.method, exchange)
-        if error is None and self._tasks.full_for(request.client_address):
+        if error is None and self._tasks.full_for(asker):
             error = BUSY
         if error is not None:
             response.json(*_message(peer, event.id, error))
@@ -98,7 +108,12 @@ class ModernRequests:
         exchange.log_level = text_of(meta.get(LOG_LEVEL_KEY, b""))
 
         def settled(outcome: Outcome) -> None:
-            queue.finish(FinalMessage(*_message(peer, event.id, outcome or STOPPED)))
+            if isinstance(outcome, ScopeError) and self._challenge is not None:
+                line, _ = _message(peer, event.id, outcome)
+                header = self._challenge(outcome.scopes, request.principal)
+                queue.finish(FinalMessage(line, 403, failed=True, headers=(header,)))
+            else:
+                queue.finish(FinalMessage(*_message(peer, event.id, outcome or STOPPED)))
 
         def delivered(complete: bool) -> None:
             if not complete:
@@ -106,13 +121,14 @@ class ModernRequests:
                 if task is not None:
                     task.cancel()
 
-        requester = Requester(request.client_address)
+        requester = Requester(asker)
         begin = partial(self._call, request) if event.method == "tools/call" else None
         task = self._tasks.run(event.method, exchange, settled, requester, begin)
         response.deliver(queue, delivered)
 
     async def _call(self, request: HttpRequest, method: str, exchange: Exchange) -> bytes:
-        if error := await argument_mismatch(request, exchange, self._endpoint.mirrored):
+        schema_of = partial(self._endpoint.mirrored, principal=request.principal)
+        if error := await argument_mismatch(request, exchange, schema_of):
             raise JsonRpcError(error)
         result = self._endpoint.begin(method, exchange)
         return result if isinstance(result, bytes) else await result

@@ -1,9 +1,17 @@
 """An HTTP request: its head, as far as MCP needs it, its era by ``MCP-Protocol-Version``, and its body."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from mcpzip.model.principal import Principal
 from mcpzip.wire import LEGACY_VERSIONS, Era
+
+if TYPE_CHECKING:
+    from mcpzip.server.http.response import Refusal
+
+Admission = Callable[[], Coroutine[None, None, "Refusal | None"]]
+"""Decides whether a request is let in: why it is refused, or None."""
 
 PATH = "/mcp"
 HEALTH_PATH = "/health"
@@ -30,6 +38,9 @@ class HttpRequest:
     is_preflight: whether a web page only asks if it may send a request; is_health_check: whether it asks if
     mcpzip runs (both set by `Middleware.check`). is_anonymous: whether it is answered though nobody has
     proved who sent it, so that its connection gives way to others (set by an application's ``check``).
+    principal: who makes it, None where nobody signs in. admission: what decides whether it is let in, and by
+    whom it is made, if that takes a while; before that no byte of its body is accepted. document: what is
+    answered to anybody who asks for it, None for no such request.
     """
 
     def __init__(
@@ -47,6 +58,9 @@ class HttpRequest:
         self.body = b""
         self.query = target.partition("?")[2]
         self.is_preflight = self.is_health_check = self.is_anonymous = False
+        self.principal: Principal | None = None
+        self.admission: Admission | None = None
+        self.document: bytes | None = None
 
     def header(self, name: str) -> str | None:
         """The first value of the header ``name`` (lower case); None for none."""

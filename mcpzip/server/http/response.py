@@ -15,11 +15,14 @@ from typing import Protocol
 
 import msgspec
 
+from mcpzip.model.principal import Principal
 from mcpzip.server.http.event_store import PING, PLAIN_EVENTS, Events, EventStream, sse_event
 from mcpzip.server.http.send_queue import FinalMessage, SendQueue
 from mcpzip.wire import INVALID_REQUEST, RpcError, quote
 
 Header = tuple[bytes, bytes]
+ScopesChallenge = Callable[[Sequence[str], Principal | None], Header]
+"""The header of a refusal because the token of somebody lacks some of these scopes."""
 
 _JSON = (b"content-type", b"application/json")
 _EVENT_STREAM = (
@@ -186,10 +189,13 @@ class HttpResponse:
         line, limit, events = final.line, self._event_limit, self._events
         if final.failed:
             self.headers_of_success.clear()
-        if self.streams or (len(line) <= limit and len(sse_event(line)) <= limit + _FRAMING):
+        # An error with a header of its own is no event, which would have none.
+        if self.streams or (
+            not final.headers and len(line) <= limit and len(sse_event(line)) <= limit + _FRAMING
+        ):
             self._send_events(events.add(line, last=True), first=True, more=False)
         else:
-            self.json(line, final.status)
+            self.json(line, final.status, *final.headers)
 
     def _end_stream(self) -> None:
         self._channel.write(b"", more=False)

@@ -12,12 +12,13 @@ BATCH = 64 * 1024
 
 class FinalMessage(msgspec.Struct, frozen=True):
     """The response to a JSON-RPC request. line: as `wire.Peer` writes it; status: of the HTTP response, if no
-    other message was sent on it; failed: whether it is an error.
+    other message was sent on it; failed: whether it is an error; headers: of that response, too.
     """
 
     line: bytes
     status: int = 200
     failed: bool = False
+    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class QueueBudget:

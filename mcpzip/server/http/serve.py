@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from mcpzip.config import Config
 from mcpzip.config.paths import config_path, is_named
+from mcpzip.config.schema import HttpConfig
 from mcpzip.model.errors import ConfigError
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.config_watcher import ConfigWatcher
@@ -28,6 +30,7 @@ from mcpzip.system.allocator import keep_buffers
 from mcpzip.system.signals import stop_on_signals
 
 if TYPE_CHECKING:
+    from mcpzip.server.http.people import People
     from mcpzip.server.process_telemetry import ProcessTelemetry
 
 
@@ -44,13 +47,14 @@ def main(explicit_config: str | None, options: HttpOptions) -> int:
     """Serves until told to stop. Returns the exit code. Raises ConfigError."""
     address = read_address(options.address)
     token, warning = read_token(options.token_file, os.environ)
-    access = access_to(address, token, options.hosts, options.origins)
     config = config_path(explicit_config, os.environ)
     try:
         prepared = prepare(config, required=is_named(explicit_config, os.environ))
+        people = people_of(prepared.config)
     except ConfigError as error:
         log_config_error(config, str(error))
         raise
+    access = access_to(address, token, options.hosts, options.origins, _known(prepared.config))
     listening = take(address)
     with log_kept(prepared.config.path, prepared.config.log_level):
         for each in (warning, *prepared.warnings):
@@ -61,29 +65,49 @@ def main(explicit_config: str | None, options: HttpOptions) -> int:
         keep_buffers()
         sanitize_logs()
         try:
-            asyncio.run(_serve(prepared, address, access, listening))
+            asyncio.run(_serve(prepared, address, access, listening, people))
         finally:
             listening.close()
     return 0
 
 
-def listen_http(given: str) -> tuple[Address, Access, socket.socket]:
-    """Listens at the address of the config (``daemon.http``), with the token of the environment. Raises
-    ConfigError.
+def listen_http(config: Config) -> tuple[Address, Access, socket.socket, "People | None"]:
+    """Listens at the address of the config (``daemon.http``), with its people, or the token of the
+    environment. Raises ConfigError.
     """
-    address = read_address(given)
+    address = read_address(config.daemon_http)
     token, warning = read_token(None, os.environ)
     if warning is not None:
         warn(warning)
-    access = access_to(address, token, (), ())
-    return address, access, take(address)
+    access = access_to(address, token, (), (), _known(config))
+    people = people_of(config)
+    return address, access, take(address), people
 
 
-async def _serve(prepared: Prepared, address: Address, access: Access, listening: socket.socket) -> None:
+def people_of(config: Config) -> "People | None":
+    """The people of ``config``; None if it has none. Raises ConfigError."""
+    if not config.http.has_people:
+        return None
+    from mcpzip.server.http.people import People  # most configs have none
+
+    return People(config, warn)
+
+
+def _known(config: Config) -> HttpConfig | None:
+    return config.http if config.http.has_people else None
+
+
+async def _serve(
+    prepared: Prepared,
+    address: Address,
+    access: Access,
+    listening: socket.socket,
+    people: "People | None",
+) -> None:
     done = asyncio.Event()
     stop_on_signals(done)
     async with telemetry_of(prepared.config, os.environ, warn) as telemetry:
-        await _serve_clients(prepared, address, access, listening, done, telemetry)
+        await _serve_clients(prepared, address, access, listening, people, done, telemetry)
 
 
 async def _serve_clients(
@@ -91,6 +115,7 @@ async def _serve_clients(
     address: Address,
     access: Access,
     listening: socket.socket,
+    people: "People | None",
     done: asyncio.Event,
     telemetry: "ProcessTelemetry | None",
 ) -> None:
@@ -104,7 +129,7 @@ async def _serve_clients(
 
     try:
         proxy.start()
-        server = HttpServer(endpoint_of(proxy, telemetry), access, warn)
+        server = HttpServer(endpoint_of(proxy, telemetry), access, warn, people=people)
         url = address.url(listening.getsockname()[1])
 
         def ready() -> None:

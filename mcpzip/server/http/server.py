@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.http.access import Access
@@ -10,7 +11,12 @@ from mcpzip.server.http.connection import Connection
 from mcpzip.server.http.connections import Connections
 from mcpzip.server.http.legacy import LegacySessions
 from mcpzip.server.http.limits import LIMITS, Limits
-from mcpzip.server.http.middleware import Middleware, answer_health_check, answer_preflight
+from mcpzip.server.http.middleware import (
+    Middleware,
+    answer_document,
+    answer_health_check,
+    answer_preflight,
+)
 from mcpzip.server.http.modern import ModernRequests
 from mcpzip.server.http.request import HttpRequest
 from mcpzip.server.http.response import HttpResponse
@@ -19,6 +25,9 @@ from mcpzip.server.task_tracker import TaskTracker
 from mcpzip.system.descriptors import raise_descriptor_limit
 from mcpzip.wire import Era
 
+if TYPE_CHECKING:
+    from mcpzip.server.http.people import People
+
 SHUTDOWN_TIME = 0.5
 """Seconds that requests under way are given after we were told to stop."""
 CANCEL_TIME = 0.3
@@ -26,19 +35,27 @@ CANCEL_TIME = 0.3
 
 
 class HttpServer:
-    """Serves one endpoint over HTTP to the clients that ``access`` admits. warn: is told of our defects."""
+    """Serves one endpoint over HTTP to the clients that ``access`` admits. warn: is told of our defects.
+    people: who may ask; None where nobody signs in.
+    """
 
     def __init__(
-        self, endpoint: Endpoint, access: Access, warn: Callable[[str], None], limits: Limits = LIMITS
+        self,
+        endpoint: Endpoint,
+        access: Access,
+        warn: Callable[[str], None],
+        limits: Limits = LIMITS,
+        people: "People | None" = None,
     ) -> None:
-        self.warn, self._limits = warn, limits
-        middleware = Middleware(access, limits)
+        self.warn, self._limits, self._people = warn, limits, people
+        middleware = Middleware(access, limits, people)
         self.check, self.too_large = middleware.check, middleware.too_large
         self.headers = ()
         self._tasks = TaskTracker(endpoint, limits.calls, over_http=True)
+        challenge = None if people is None else people.scopes_challenge
         budget = QueueBudget(limits.untold, limits.untold_small, limits.untold_by_all)
-        self._legacy = LegacySessions(endpoint, self._tasks, limits, budget)
-        self._modern = ModernRequests(endpoint, self._tasks, budget)
+        self._legacy = LegacySessions(endpoint, self._tasks, limits, budget, challenge)
+        self._modern = ModernRequests(endpoint, self._tasks, budget, challenge)
 
     def handle(self, request: HttpRequest, response: HttpResponse) -> None:
         """Answers a request that passed the checks, now that its body is complete."""
@@ -46,6 +63,8 @@ class HttpServer:
             answer_preflight(request, response)
         elif request.is_health_check:
             answer_health_check(response)
+        elif request.document is not None:
+            answer_document(request.document, response)
         elif request.method == "POST":
             era = self._modern if request.era is Era.MODERN else self._legacy
             era.post(request, response)
@@ -86,3 +105,5 @@ class HttpServer:
                 over()
             finally:
                 await connections.close(CANCEL_TIME)
+                if self._people is not None:
+                    await self._people.close()

@@ -133,3 +133,23 @@ def test_status_knows_the_daemon(home: Home) -> None:
         said(client)
         until(lambda: f"daemon, process {home.pid}" in told(home, "status"))
         assert "test 1" in told(home, "status")
+
+
+def test_the_daemon_serves_people_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agents of this machine need no key, and may use everything."""
+    keys = {"http": {"api_keys": "keys.json"}, "access": [{"groups": ["guests"], "allow": "other"}]}
+    address = {"http": "127.0.0.1:0", "idle_minutes": 0}
+    with daemon_home(tmp_path, monkeypatch, daemon=address, **keys) as home:
+        key = told(home, "keys", "add", "ann", "--group", "guests").split()[0]
+        with home.serving() as agent:
+            assert said(agent)["pid"]
+            url = until(lambda: shown(home)["daemon"]["address"])
+            begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}
+            with httpx.Client(
+                headers={"accept": "application/json, text/event-stream"}, trust_env=False
+            ) as http:
+                assert http.post(url, json=begin).status_code == 401
+                found = http.post(url, json=begin, headers={"authorization": f"Bearer {key}"})
+                assert found.status_code == 200
+                assert "No servers are configured" in found.text
+        assert home.pid is not None

@@ -14,8 +14,8 @@ from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.catalog import catalog as catalogs
 from mcpzip.model import signature
-from mcpzip.proxy import argument_repair, handlers, name_resolution
-from mcpzip.proxy import proxy as proxying
+from mcpzip.model.errors import UnknownToolError
+from mcpzip.proxy import argument_repair, handlers, name_resolution, shown_tools, views
 from mcpzip.search import searcher
 
 Fake = Callable[..., FakeServer]
@@ -90,7 +90,7 @@ async def test_a_call_that_needs_nothing_read_starts_no_thread(
     async with proxy_of(tmp_path, shop, trust="open") as proxy:  # else such a tool is held
         await proxy.searcher()
         await executed(proxy, "shop__pay")
-        for module in (handlers, name_resolution, proxying):
+        for module in (handlers, name_resolution, shown_tools, views):
             monkeypatch.setattr(module, "run_in_worker", None)  # it would be called
         assert "isError" not in await executed(proxy, "shop__pay", {"id": 1})
 
@@ -102,7 +102,7 @@ async def test_a_long_name_is_refused_and_not_repeated_whole(
     shop = fake_mcp(name="shop", tools=["pay"])
     long = "発" * 300_000
     async with proxy_of(tmp_path, shop, expose=expose) as proxy:
-        with pytest.raises(proxying.UnknownToolError) as refused:
+        with pytest.raises(UnknownToolError) as refused:
             await said_by(proxy, long, {})
         assert len(str(refused.value)) < 500
         if expose == "meta":

@@ -60,7 +60,7 @@ SERVE = {
     "mcpzip": "auth pins",
     "mcpzip.auth": "failure sign_ins",
     "mcpzip.config": "diff",
-    "mcpzip.model": "error_line templates",
+    "mcpzip.model": "error_line principal templates",
     "mcpzip.pins": "gate",
     "mcpzip.proxy": "argument_repair arguments bindings call call_record call_records call_states "
     "catalog_state client_binding "
@@ -70,8 +70,8 @@ SERVE = {
     "lost_tools name_resolution "
     "notifier paged_list parking passthrough pipeline processes prompts_and_resources proxy refresh reviews "
     "server_prefix "
-    "shared_binding sharing stateful_servers statistics tool_caller tool_search uri_sources "
-    "usage_store workers",
+    "shared_binding sharing shown_tools stateful_servers statistics tool_caller tool_search uri_sources "
+    "usage_store views workers",
     "mcpzip.search": "remote signals tiers vocabulary",
     "mcpzip.server": "batch client_requests config_watcher endpoint log run_file session stderr stdio "
     "stdio_output task_tracker telemetry",

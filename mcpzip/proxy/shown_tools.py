@@ -1,0 +1,97 @@
+"""`tools/call`: what a client calls by a name that `tools/list` shows, and what it is told of any other name.
+
+The rule: all of it happens in the view of whoever asks (`proxy.views`).
+"""
+
+from collections.abc import Mapping
+
+from mcpzip.model.errors import InsufficientScopeError, McpzipError, TooManyCallsError, UnknownToolError
+from mcpzip.proxy import metatools
+from mcpzip.proxy.current_config import CurrentConfig
+from mcpzip.proxy.exchange import Exchange
+from mcpzip.proxy.exposure import look_up
+from mcpzip.proxy.first_listings import FirstListings
+from mcpzip.proxy.guard import Guard
+from mcpzip.proxy.handlers import Handler
+from mcpzip.proxy.passthrough import Passthrough
+from mcpzip.proxy.server_prefix import candidate_servers
+from mcpzip.proxy.statistics import Statistics
+from mcpzip.proxy.tool_caller import ToolCaller
+from mcpzip.proxy.tool_result import error_result, text_result
+from mcpzip.proxy.views import View, Views
+from mcpzip.proxy.workers import run_in_worker
+from mcpzip.transport.pool import Pool
+from mcpzip.wire import JsonRpcError, UpstreamRpcError
+
+
+class ShownTools:
+    """Everything runs on one event loop."""
+
+    def __init__(
+        self,
+        current: CurrentConfig,
+        views: Views,
+        handlers: Mapping[str, Handler],
+        tool_caller: ToolCaller,
+        passthrough: Passthrough,
+        first_listings: FirstListings,
+        guard: Guard,
+        pool: Pool,
+        statistics: Statistics,
+    ) -> None:
+        self._current, self._views, self._handlers = current, views, handlers
+        self._tool_caller, self._passthrough, self._guard = tool_caller, passthrough, guard
+        self._first_listings, self._pool, self._statistics = first_listings, pool, statistics
+
+    async def call(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
+        """See `Proxy.call`."""
+        view = self._views.of(exchange.principal)
+        exposure, config = view.exposure, self._current.config
+        handler = self._handlers.get(name) if exposure.has_own(name) else None
+        try:
+            if handler is not None:
+                result = await handler(arguments, exchange)
+                if name in metatools.ANSWERED_HERE:
+                    self._statistics.count_reply(name, arguments, result)
+                return result
+            entry = await look_up(exposure, lambda: exposure.tool_named(name))
+            if entry is None and config.expose == "direct" and name in metatools.OWN_TOOL_NAMES:
+                return await self._handlers[name](arguments, exchange)
+            if entry is None and config.expose != "meta":
+                for server in candidate_servers(name, view.enabled):
+                    self._pool.starts.prioritize(server)
+                await self._first_listings.wait()
+                view = self._views.of(exchange.principal)
+                now = view.exposure
+                entry = await look_up(now, lambda: now.tool_named(name))
+            if entry is not None:
+                return await self._tool_caller.call_directly(entry, exchange)
+            if exposure.transparent_server is not None:
+                await self._guard.check_tool(exposure.transparent_server, name)
+                server = exposure.transparent_server
+                return await self._tool_caller.call_unlisted(
+                    server, name, exchange, lambda: self._passthrough.forward("tools/call", exchange, server)
+                )
+            if not view.is_whole:
+                whole = self._views.whole.exposure
+                hidden = await look_up(whole, lambda: whole.tool_named(name))
+                self._views.check_scopes(exchange.principal, hidden)
+        except (UpstreamRpcError, JsonRpcError, InsufficientScopeError):
+            raise
+        except TooManyCallsError as error:
+            return text_result(str(error), meta={"retryAfter": error.retry_after}, is_error=True)
+        except McpzipError as error:
+            return error_result(str(error))
+        raise await run_in_worker(lambda: self._not_shown(name, view), "name")
+
+    def _not_shown(self, name: str, view: View) -> UnknownToolError:
+        """The error for a ``name`` that `tools/list` doesn't show, with names to call instead."""
+        config, catalog = self._current.config, view.catalog
+        if config.expose != "meta":
+            otherwise = "List the tools to see which there are."
+            return UnknownToolError(name, catalog.nearest(name), otherwise)
+        if (entry := catalog.get(name)) is not None:
+            return UnknownToolError(name, (f"{self._tool_caller.runner(entry)} with name {name!r}",))
+        pinned = [near for near in catalog.nearest(name) if view.exposure.tool_named(near) is not None]
+        own = metatools.names(split=config.split, code=config.code.enabled)
+        return UnknownToolError(name, (*pinned, *own))
