@@ -18,6 +18,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterable
+from typing import Annotated
 
 import msgspec
 
@@ -41,16 +42,21 @@ _LOCK_TIMEOUT = 10.0
 """Seconds to wait for another command that changes the file."""
 
 
+Words = Annotated[
+    tuple[Annotated[str, msgspec.Meta(max_length=limits.GROUP)], ...], msgspec.Meta(max_length=limits.GROUPS)
+]
+
+
 class ApiKey(msgspec.Struct, frozen=True, omit_defaults=True):
     """id: the public part of the key. name: whose it is. sha256: of the whole key, hexadecimal. at, until:
     when it was made and when it ends, Unix seconds; until None: it doesn't.
     """
 
-    id: str
-    name: str
-    sha256: str
-    groups: tuple[str, ...] = ()
-    scopes: tuple[str, ...] = ()
+    id: Annotated[str, msgspec.Meta(pattern=r"^k[0-9a-f]{8}$")]
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=limits.PERSON_NAME)]
+    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+    groups: Words = ()
+    scopes: Words = ()
     at: float = 0.0
     until: float | None = None
 

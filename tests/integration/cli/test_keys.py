@@ -42,10 +42,10 @@ def test_a_key_is_printed_once_and_is_nowhere_else(config: Path) -> None:
     secret = key.rpartition("_")[2]
     assert len(key) == len("mcpzip_k01234567_") + 43
     for file in path.parent.iterdir():
-        assert secret not in file.read_text()
+        assert secret not in file.read_text("utf-8")
     if os.name != "nt":
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        path.chmod(0o644)
+        path.chmod(0o644)  # it is closed again when it is read
         assert len(read_keys(str(path))) == 1
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -102,13 +102,21 @@ def test_the_config_says_where_they_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    ["", "[]", '{"format":"other","version":1}', '{"format":"mcpzip-api-keys","version":2,"keys":[]}'],
+    [
+        "",
+        "[]",
+        '{"format":"other","version":1}',
+        '{"format":"mcpzip-api-keys","version":2,"keys":[]}',
+        '{"format":"mcpzip-api-keys","version":1,"keys":[{"id":"k1","name":"a","sha256":"é"}]}',
+        '{"format":"mcpzip-api-keys","version":1,"keys":[{"id":"k01234567","name":"a","sha256":"é"}]}',
+        '{"format":"mcpzip-api-keys","version":1,"keys":7}',
+    ],
 )
 def test_a_file_that_cannot_be_used_is_left_alone(tmp_path: Path, content: str) -> None:
     path = tmp_path / "keys.json"
-    path.write_text(content)
+    path.write_text(content, "utf-8")
     with pytest.raises(KeysError, match="no API key is valid"):
         read_keys(str(path))
     with pytest.raises(KeysError):
         new_key(str(path), "ann", [], [], time.time(), None)
-    assert path.read_text() == content
+    assert path.read_text("utf-8") == content

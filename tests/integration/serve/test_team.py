@@ -3,6 +3,7 @@ with API keys call tools.
 """
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,9 +134,20 @@ def asked(url: str, key: str | None, tool: str) -> httpx.Response:
 def test_mistakes_are_said_before_anything_starts(
     tmp_path: Path, keys: dict[str, Any], words: tuple[str, ...], said: str
 ) -> None:
-    (tmp_path / "token").write_text("x" * 40)
+    (tmp_path / "token").write_text("x" * 40, "utf-8")
     config = write_config(tmp_path, **keys)
     words = tuple(str(tmp_path / word) if word == "token" else word for word in words)
     done = run_here("serve", "--http", "127.0.0.1:0", *words, "--config", str(config))
     assert done.returncode == 2
     assert said in done.stderr.decode()
+
+
+def test_tokens_without_the_extra_are_said_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    monkeypatch.delitem(sys.modules, "mcpzip.identity.jwt_verifier", raising=False)
+    http = {"public_url": "https://mcp.example/mcp", "issuers": ["https://i.example"]}
+    done = run_here("serve", "--http", "127.0.0.1:0", "--config", str(write_config(tmp_path, http=http)))
+    assert done.returncode == 2
+    assert 'pip install "mcpzip[team]"' in done.stderr.decode()
