@@ -11,6 +11,7 @@ The rules:
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -40,6 +41,8 @@ _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _BY_CURVE = {"P-256": ("ES256",), "P-384": ("ES384",), "P-521": ("ES512",), "Ed25519": ("EdDSA",)}
 _LEAST_RSA = 2_048
 """Bits of a key (RFC 7518, 3.3)."""
+
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 Member = Annotated[str, msgspec.Meta(max_length=limits.KEY_MEMBER)]
 
@@ -161,7 +164,7 @@ class KeySet:
             self._fetching = None
 
     def _failed(self, reason: str) -> None:
-        reason = one_line(reason.rstrip("."))
+        reason = one_line(_ERRNO.sub("", reason).rstrip("."))
         if reason != self._problem:
             self._problem = reason
             self._warn(f"The keys of the issuer {self._issuer.issuer} can't be fetched: {shortened(reason)}.")
