@@ -14,7 +14,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from mcpzip.model.limits import NAMED_BLOCKS, NAMED_IN, NAMED_URIS, PEOPLE_NAMED
+from mcpzip.model import limits
+from mcpzip.model.limits import NAMED_BLOCKS, NAMED_IN, NAMED_URIS
 from mcpzip.proxy.exchange import Client
 from mcpzip.wire import unquote
 from mcpzip.wire.json_iter import elements_of
@@ -121,9 +122,9 @@ class UriSources:
     def _forget_people(self) -> None:
         """A client with a session leaves at some time, a person never does."""
         for known in (self._of, self._unrecorded):
-            if len(known) > PEOPLE_NAMED:
+            if len(known) > limits.PEOPLE_NAMED:
                 people = [owner for owner in known if isinstance(owner, tuple)]
-                for owner in people[: len(people) - PEOPLE_NAMED]:
+                for owner in people[: max(0, len(people) - limits.PEOPLE_NAMED)]:
                     del known[owner]
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from mcpzip.model import limits
 from mcpzip.model.limits import NAMED_BLOCKS
+from mcpzip.model.principal import Principal
 from mcpzip.proxy import uri_sources as mentioning
 from mcpzip.proxy.exchange import Client
 from mcpzip.proxy.uri_sources import UriSources
@@ -127,3 +129,26 @@ async def test_nothing_is_looked_through_that_names_nothing_or_where_there_is_on
     )
     assert len(several._queue) == 1
     assert several.sources_of(client, "f:2") == (frozenset(), frozenset())
+
+
+async def test_of_people_so_many_are_remembered_and_sessions_are_no_people(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "PEOPLE_NAMED", 4)
+    sources = UriSources(2)
+
+    def person(name: str) -> Client:
+        return Client(has_session=False, principal=Principal("https://i", name))
+
+    sessions = [Client() for _ in range(5)]
+    people = [person(str(number)) for number in range(3)]
+    for client in (*people, *sessions):
+        await told(sources, client, "files", {"content": [link("f:x")]})
+    for client in (*sessions, *people):
+        assert sources.sources_of(client, "f:x")[0] == {"files"}
+    assert sources.sources_of(person("0"), "f:x")[0] == {"files"}  # whatever request they make
+    for number in range(3, 6):
+        await told(sources, person(str(number)), "files", {"content": [link("f:x")]})
+    known = [bool(sources.sources_of(person(str(number)), "f:x")[0]) for number in range(6)]
+    assert known == [False, False, True, True, True, True]
+    assert all(sources.sources_of(client, "f:x")[0] for client in sessions)
