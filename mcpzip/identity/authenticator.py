@@ -93,8 +93,7 @@ class Authenticator:
         said = self._parsed(token)
         assert said is not None, "it was read before"
         verifier = self._verifiers[said.issuer]
-        with self._turn():
-            await verifier.keys.fetch()
+        await verifier.keys.fetch()  # of all who wait for it, one asks
         found = verifier.verify(token, said)
         if found is not None:
             return found

@@ -20,6 +20,7 @@ from mcpzip.config import Config
 from mcpzip.config.reading import parse
 from mcpzip.identity import jwks
 from mcpzip.identity.api_keys import new_key, remove_keys
+from mcpzip.model import limits
 from mcpzip.model.errors import ConfigError
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.server.http.access import access_to, read_address
@@ -247,6 +248,32 @@ async def test_a_flood_of_unknown_keys_asks_the_issuer_once(auth: FakeAuth) -> N
         replies = await asyncio.gather(*(call(web, token) for token in tokens))
         assert {reply.status for reply in replies} == {401}
     assert len(auth.requests("jwks")) == 1
+
+
+async def test_everybody_who_comes_at_once_waits_for_the_keys(
+    fake_auth: StartAuth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "AUTHENTICATIONS", 2)
+    slow = {"kind": "slow", "endpoint": "jwks", "seconds": 0.2}
+    auth = fake_auth(access_tokens="jwt", faults=[slow])
+    async with site(Script(who=who), people=people(auth)) as web:
+        tokens = [auth.sign(sub=f"u{number}", aud=URL) for number in range(20)]
+        replies = await asyncio.gather(*(call(web, token) for token in tokens))
+        assert {reply.status for reply in replies} == {200}
+    assert len(auth.requests("jwks")) == 1
+
+
+async def test_an_issuer_is_asked_about_so_many_tokens_at_a_time(
+    fake_auth: StartAuth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "AUTHENTICATIONS", 2)
+    auth = fake_auth(clients=[CLIENT], faults=[{"kind": "slow", "endpoint": "introspect", "seconds": 0.2}])
+    known = people(auth, introspection={"endpoint": f"{auth.issuer}/introspect", **ASKED})
+    async with site(Script(who=who), people=known) as web:
+        replies = await asyncio.gather(*(call(web, f"token-{number}") for number in range(10)))
+        statuses = sorted(reply.status for reply in replies)
+        assert statuses == [401, 401, *[503] * 8]
+        assert (await call(web, "token-11")).status == 401
 
 
 async def test_while_the_issuer_is_away_no_token_is_said_to_be_wrong(fake_auth: StartAuth) -> None:
