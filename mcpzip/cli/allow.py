@@ -23,7 +23,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError, McpzipError
 from mcpzip.policy.allowances import LONGEST, Allowance, allowances, revoke
 from mcpzip.policy.allowances import allow as store
-from mcpzip.policy.decision import Decisions
+from mcpzip.policy.allowing import allow_once, allowable, check_unchanged
 from mcpzip.policy.flows import Flows
 from mcpzip.policy.hashes import arguments_hash, definition_hash
 from mcpzip.policy.question import shown_arguments
@@ -88,11 +88,7 @@ def allow(
     loaded = load(path, os.environ, find_project(os.environ))
     entry = _tool(loaded, name)
     name = entry.name
-    verdict = Decisions(loaded).of(entry)
-    if verdict.decision == "deny":
-        raise McpzipError(
-            f'{name} is denied by policy: {verdict.rule} is "deny" in {path}. Edit it to allow calls.'
-        )
+    verdict = allowable(loaded, entry)
     if verdict.decision == "allow" and not Flows(loaded.policy.flows).may_ask(entry, verdict.risk):
         console.say(f"The policy allows every call of {name} already.")
         return 0
@@ -105,8 +101,7 @@ def allow(
             f"  for {age(seconds)}, {'with any arguments' if raw is None else f'only with {arguments}'}"
         )
     else:
-        if definition_hash(entry) != refused.definition:
-            raise McpzipError(f"{name} was changed since: the call has to be made again.")
+        check_unchanged(entry, refused)
         console.say(f"  once, within {age(seconds)}, with exactly these arguments:")
         console.say(shown_arguments(refused.arguments.encode()))
     if not is_interactive(sys.stdin.fileno()):
@@ -116,12 +111,12 @@ def allow(
     if not click.confirm(question, err=True):
         console.say("Nothing was changed: it is not allowed.")
         return 1
-    hashed = "" if raw is None else arguments_hash(raw)
-    once = refused is not None
-    store(path, Allowance(name, now + seconds, now, definition_hash(entry), hashed, once))
-    if once:
+    if refused is not None:
+        allow_once(loaded, entry, refused, now, seconds)
         console.say(f"Allowed once, within {age(seconds)}: it has to be called again.")
         return 0
+    hashed = "" if raw is None else arguments_hash(raw)
+    store(path, Allowance(name, now + seconds, now, definition_hash(entry), hashed))
     console.say(f"Allowed for {age(seconds)}. To take that back: {hint('allow', '--revoke', name)}")
     return 0
 

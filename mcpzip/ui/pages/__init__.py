@@ -44,6 +44,7 @@ ROUTES: Mapping[tuple[str, str], Handler] = {
     ("GET", "/review/*"): review.show_item,
     ("POST", "/review/*/approve"): review.approve,
     ("POST", "/review/*/reject"): review.reject,
+    ("POST", "/allow/*"): review.allow,
     ("GET", "/config"): config.show,
     ("POST", "/config/edit"): config.edit,
     ("POST", "/config/check"): config.check_text,

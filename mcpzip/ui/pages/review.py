@@ -5,6 +5,7 @@ what is approved is exactly what was shown. The form names the digests of both d
 compared. If one of them is another by now, nothing is decided.
 """
 
+import hashlib
 import os
 import time
 from collections.abc import Sequence
@@ -22,7 +23,8 @@ from mcpzip.pins.record import Event, kind_and_name
 from mcpzip.pins.review import HeldItem, Review
 from mcpzip.pins.store import PinsUnusableError
 from mcpzip.policy.allowances import Allowance, allowances
-from mcpzip.policy.refused import refused_calls
+from mcpzip.policy.allowing import allow_once
+from mcpzip.policy.refused import RefusedCall, refused_calls
 from mcpzip.system.threads import in_thread
 from mcpzip.ui import person
 from mcpzip.ui.held import ShownItem, id_of, shown_item
@@ -36,6 +38,7 @@ Outcome = Literal["approved", "rejected", "changed", "gone", "unseen"]
 _DONE = {
     "approved": "It was approved. Agents see it within a second.",
     "rejected": "It was rejected: it stays away.",
+    "allowed": "It is allowed once, within an hour: the agent has to make the call again.",
     "gone": "It is not held any more, so nothing was decided.",
 }
 """What a button did, by the word in the URL."""
@@ -43,8 +46,10 @@ _CHANGED = "The server has changed it since it was shown, so nothing was decided
 _UNSEEN = "It was not shown whole, so it can't be approved here."
 _NAME, _NOTE = 200, 500
 """Characters of a name, and of a note, of what happened."""
-_ARGUMENTS = 500
+_ARGUMENTS = 1_000
 """Characters of the arguments of a refused call."""
+_ALLOWED_FOR = 3_600.0
+"""Seconds within which a call that was allowed once may run, as `mcpzip allow` has it."""
 
 
 class Pinned(msgspec.Struct, frozen=True):
@@ -71,11 +76,16 @@ class Happened(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A call that was refused because nobody could be asked. command: allows it once."""
+    """A call that was refused because nobody could be asked. id: its own. digest: of all that would be
+    allowed. whole: whether the arguments are shown as they are. command: allows it once.
+    """
 
+    id: str
+    digest: str
     name: str
     at: float
     arguments: str
+    whole: bool
     command: str
 
 
@@ -118,6 +128,7 @@ async def show(visit: Visit) -> Answer:
         problem=problem,
         find=wanted,
         permitted=permitted,
+        may_approve=person.is_present(),
         done=_DONE.get(visit.fields.get("done", ""), ""),
         repair_command=mcpzip_command(config.path, "review", "--repair"),
         review_command=mcpzip_command(config.path, "review"),
@@ -143,6 +154,41 @@ async def approve(visit: Visit) -> Answer:
 async def reject(visit: Visit) -> Answer:
     """Keeps the item held, and doesn't ask again, if it is still the one that was shown."""
     return await _decide(visit, approve=False)
+
+
+async def allow(visit: Visit) -> Answer:
+    """Allows a refused call once, with exactly the arguments that were shown, if its tool is the same."""
+    config = await _config(visit)
+    command = mcpzip_command(config.path, "allow", "--call", visit.name)
+    if not person.is_present():
+        where = "at a terminal can allow a call, and mcpzip ui was not started at one"
+        text = f"Only a person {where}. Run: {command}"
+        return visit.refuse(403, "It can't be allowed here", text)
+    refused = next(
+        (
+            one
+            for one in await in_thread(lambda: refused_calls(config.path, time.time()), "refused")
+            if one.id == visit.name and _digest(one) == visit.fields.get("call", "")
+        ),
+        None,
+    )
+    if refused is None:
+        return visit.refuse(
+            409, "Nothing was allowed", "This call isn't among those of the last hour any more."
+        )
+    call = refused
+    if not _call(config.path, call).whole:
+        return visit.refuse(409, "Nothing was allowed", f"It was not shown whole. Run: {command}")
+    async with visit.sources.proxy() as proxy:
+        entry = proxy.catalog.get(call.name)
+    try:
+        if entry is None:
+            raise McpzipError(f"{call.name} is not offered any more.")
+        tool = entry
+        await in_thread(lambda: allow_once(config, tool, call, time.time(), _ALLOWED_FOR), "allow")
+    except (McpzipError, OSError) as error:
+        return visit.refuse(409, "Nothing was allowed", redact(str(error)))
+    return visit.redirect("/review?done=allowed")
 
 
 async def _decide(visit: Visit, *, approve: bool) -> Answer:
@@ -257,16 +303,28 @@ def _permitted(config_path: str) -> Permitted:
             projects.append((os.path.dirname(file), _project_state(file, approval.sha256)))
     except McpzipError as error:
         problems.append(redact(str(error)))
-    calls = [
-        Call(
-            one.name,
-            one.at,
-            visible(redact(one.arguments))[:_ARGUMENTS],
-            mcpzip_command(config_path, "allow", "--call", one.id),
-        )
-        for one in refused_calls(config_path, now)[-DECISIONS:][::-1]
-    ]
-    return Permitted(calls, allowed, projects, problems)
+    refused = refused_calls(config_path, now)[-DECISIONS:][::-1]
+    return Permitted([_call(config_path, one) for one in refused], allowed, projects, problems)
+
+
+def _call(config_path: str, refused: RefusedCall) -> Call:
+    shown = redact(refused.arguments)
+    return Call(
+        refused.id,
+        _digest(refused),
+        refused.name,
+        refused.at,
+        visible(shown)[:_ARGUMENTS],
+        shown == refused.arguments and len(visible(shown)) <= _ARGUMENTS,
+        mcpzip_command(config_path, "allow", "--call", refused.id),
+    )
+
+
+def _digest(refused: RefusedCall) -> str:
+    """Of the tool, its definition and the arguments: what is allowed is what was shown."""
+    return hashlib.sha256(
+        msgspec.json.encode((refused.name, refused.definition, refused.arguments))
+    ).hexdigest()
 
 
 def _project_state(file: str, sha256: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from helpers.driver import until
 from mcpzip_fakes.launch import Fakes, importable
 
 from mcpzip.cassettes.cassette import CLOSE, Exchange
@@ -223,6 +224,16 @@ def test_a_cassette_gets_another_session_or_is_replaced(tmp_path: Path) -> None:
     assert b"y" in [each.request for each in read.exchanges]
 
 
+def is_replaced_by_a_file(folder: Path) -> bool:
+    """Tries to put a file in the place of ``folder``, which the recorder may just be making again."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.write_text("")
+    except OSError:
+        return False
+    return True
+
+
 def test_the_conversation_goes_on_if_nothing_can_be_written(tmp_path: Path) -> None:
     folder = tmp_path / "gone"
     with start(folder / "c.toml", *script(ECHO, "0")) as process:
@@ -232,8 +243,7 @@ def test_the_conversation_goes_on_if_nothing_can_be_written(tmp_path: Path) -> N
         for number in range(3):
             process.stdin.write(b"%d\n" % number)
             assert process.stdout.readline() == b"%d\n" % number
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.with_name("gone").write_text("")
+            until(lambda: is_replaced_by_a_file(folder))
         said = process.communicate()[1].decode()
     assert process.returncode == 0
     assert said.count("nothing more is recorded") == 1
