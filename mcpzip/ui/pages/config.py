@@ -15,7 +15,7 @@ from mcpzip.model import sanitize
 from mcpzip.server.daemon.asking import DaemonSilentError
 from mcpzip.system.threads import in_thread
 from mcpzip.ui import person
-from mcpzip.ui.config_text import NEW, ConfigText, data_of, hidden_lines, read, text_of
+from mcpzip.ui.config_text import NEW, ConfigText, data_of, digest, hidden_lines, read, text_of
 from mcpzip.ui.drafts import Draft
 from mcpzip.ui.limits import CONFIG_TEXT
 from mcpzip.ui.page import Answer, Visit
@@ -65,14 +65,14 @@ async def edit(visit: Visit) -> Answer:
     if draft is None:
         text = "This text was saved already, or is too old."
         return visit.refuse(409, "This text is not there any more", text)
-    return await _page(visit, text=text_of(draft.after)[0])
+    return await _page(visit, text=text_of(draft.after)[0], base=digest(draft.before))
 
 
 async def check_text(visit: Visit) -> Answer:
     """What is wrong with a text: the page, or only the list for a script that asks for the ``part``."""
     text = visit.fields.get("text", "")
     if "part" not in visit.fields:
-        return await _page(visit, text=text)
+        return await _page(visit, text=text, base=visit.fields.get("base", ""))
     file = await in_thread(lambda: read(visit.sources.config), "config")
     checked = await _checked(file, text)
     return Answer(render("config_problems.html", checked=checked, hidden=hidden_lines(text), linked=True))
@@ -88,7 +88,9 @@ async def difference(visit: Visit) -> Answer:
     checked = await _checked(file, text)
     if checked.config is None or len(after) > CONFIG_TEXT:
         problem = "" if checked.config is None else f"A text here has at most {CONFIG_TEXT:,} bytes."
-        return await _page(visit, text=text, problem=problem or "This text can't be used.", status=400)
+        base = visit.fields.get("base", "")
+        problem = problem or "This text can't be used."
+        return await _page(visit, text=text, base=base, problem=problem, status=400)
     if after == file.data:
         return await _page(visit, text=text, problem="There is no difference to the file.", status=400)
     warning = _CHANGED if visit.fields.get("base", file.digest) != file.digest else ""
@@ -123,7 +125,10 @@ async def forget(visit: Visit) -> Answer:
     return visit.redirect("/config?done=forgotten")
 
 
-async def _page(visit: Visit, *, text: str | None = None, problem: str = "", status: int = 200) -> Answer:
+async def _page(
+    visit: Visit, *, text: str | None = None, base: str = "", problem: str = "", status: int = 200
+) -> Answer:
+    """base: the digest of the file that ``text`` was made from; "" for the one that it is now."""
     path, done = visit.sources.config, visit.fields.get("done", "") if not visit.is_post else ""
     file = await in_thread(lambda: read(path), "config")
     shown = (file.text if file.data is not None else NEW) if text is None else text
@@ -133,6 +138,7 @@ async def _page(visit: Visit, *, text: str | None = None, problem: str = "", sta
         status=status,
         file=file,
         text=ShownText(shown),
+        base=base or file.digest,
         checked=checked,
         hidden=hidden_lines(shown),
         linked=True,

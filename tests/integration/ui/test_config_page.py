@@ -181,6 +181,24 @@ def test_what_somebody_else_wrote_meanwhile_is_not_lost(tmp_path: Path) -> None:
         assert page.submit("/config/save", draft=draft_in(stale)).status in (303, 409)
 
 
+def test_what_a_text_was_made_from_is_remembered_through_checks_mistakes_and_more_changes(tmp_path: Path) -> None:
+    config = written(tmp_path)
+    mine = TEXT.replace("time", "mine")
+    with page_of(config) as page:
+        page.sign_in()
+        base = base_in(page.get("/config"))
+        before = page.submit("/config/diff", text=mine, base=base)
+        config.write_text(TEXT.replace("time", "theirs"))
+        answers = [
+            page.submit("/config/check", text=mine, base=base),
+            page.submit("/config/diff", text="{", base=base),
+            page.submit("/config/edit", draft=draft_in(before)),
+        ]
+        for answer in answers:
+            late = page.submit("/config/diff", text=mine, base=base_in(answer))
+            assert "was changed since you opened it" in late.words
+
+
 @posix_only
 def test_two_saves_at_once_are_one_after_the_other(tmp_path: Path) -> None:
     config = written(tmp_path)
