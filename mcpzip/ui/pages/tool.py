@@ -34,7 +34,7 @@ async def show(visit: Visit) -> Answer:
         if entry is None:
             return _unknown(visit)
         handle = visit.fields.get("kept", "")
-        if not is_handle(handle):
+        if not is_handle(handle) or not _keeps(proxy):
             return _page(visit, proxy, entry)
         try:
             asked = part_arguments(visit.number("from", most=_LONGEST_KEPT))
@@ -63,7 +63,16 @@ async def call(visit: Visit) -> Answer:
             return _page(visit, proxy, entry, problem=problem)
         except (McpzipError, JsonRpcError) as error:
             return _page(visit, proxy, entry, problem=str(error))
-        return _page(visit, proxy, entry, result=shown_result(said), kept=handle_of(said))
+        return _page(
+            visit, proxy, entry, result=shown_result(said), kept=handle_of(said) if _keeps(proxy) else ""
+        )
+
+
+def _keeps(proxy: Proxy) -> bool:
+    """Whether results are kept. In ``transparent`` none is, and `execute_tool` would be a tool of the server,
+    which no link may call.
+    """
+    return proxy.exposure.transparent_server is None
 
 
 def _page(

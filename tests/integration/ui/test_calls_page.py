@@ -234,3 +234,18 @@ def test_without_a_session_nothing_is_kept(home: Home) -> None:
         answer = page.get("/tools/up__say?kept=r1-madnawbx2cwm5gkt&from=1")
         assert answer.status == 200
         assert "kept no more" in answer.words
+
+
+def test_a_link_to_a_kept_result_calls_no_tool_of_a_transparent_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        daemon_home(tmp_path, monkeypatch, expose="transparent") as home,
+        home.serving() as agent,
+        page_of(home.config) as page,
+    ):
+        agent.ask("tools/list")
+        page.sign_in()
+        called(page, "where")
+        assert page.get("/tools/up__where?kept=r1-aaaaaaaaaaaaaaaa&from=1").status == 200
+        assert "execute_tool" not in page.get("/calls").words
