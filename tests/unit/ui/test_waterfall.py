@@ -1,5 +1,7 @@
 """Calls as bars and columns: nothing lies outside, whatever the times are, and what is drawn is said too."""
 
+from types import SimpleNamespace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,6 +9,7 @@ from mcpzip.proxy.call_record import HAPPENED
 from mcpzip.server.daemon.call_report import CallEvent, CallReport
 from mcpzip.ui.charts import WIDTH
 from mcpzip.ui.latency import COLUMNS, HEIGHT, STEP, latency
+from mcpzip.ui.rendering import render
 from mcpzip.ui.waterfall import lines, row
 
 NOW = 2_000.0
@@ -130,3 +133,10 @@ def test_latency_is_the_time_at_the_server() -> None:
     assert (drawn.median, drawn.high, drawn.most, drawn.failed) == ("750 ms", "1.0 s", "1.0 s", 1)
     assert (drawn.begin, drawn.end) == (100.0, 104.0)
     assert latency(calls, "nobody") is None
+
+
+def test_the_link_to_the_calls_of_a_server_names_it() -> None:
+    calls = [call(1, 100.0, 1.0, ("sent", 0.0), ("answered", 1.0), server=".")]
+    row = SimpleNamespace(name=".")
+    page = render("server_latency.html", root="/r", row=row, calls_problem="", latency=latency(calls, "."))
+    assert b'href="/r/calls?server=."' in page
