@@ -5,6 +5,20 @@ docs/gen-ai/mcp.md, status "Development", as of May 2026). There are none for to
 that begin with ``mcpzip.`` are ours.
 """
 
+from mcpzip.wire.error_codes import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    PARSE_ERROR,
+    REQUEST_CANCELLED,
+    RESOURCE_NOT_FOUND,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    URL_ELICITATION_REQUIRED,
+)
+
 SCHEMA = "https://opentelemetry.io/schemas/gen-ai/mcp/2026-05"
 """Which version of the conventions, for whoever reads the instrumentation scope."""
 
@@ -66,6 +80,26 @@ METHODS = frozenset(
 
 CLIENT_MISTAKES = frozenset({-32700, -32600, -32601, -32602, -32002})
 """Codes of errors that are no error of the server's span: the client asked wrongly."""
+KNOWN_CODES = frozenset(
+    {
+        PARSE_ERROR,
+        INVALID_REQUEST,
+        METHOD_NOT_FOUND,
+        INVALID_PARAMS,
+        INTERNAL_ERROR,
+        HEADER_MISMATCH,
+        MISSING_REQUIRED_CLIENT_CAPABILITY,
+        UNSUPPORTED_PROTOCOL_VERSION,
+        RESOURCE_NOT_FOUND,
+        URL_ELICITATION_REQUIRED,
+        REQUEST_CANCELLED,
+        -32000,
+        -32001,
+    }
+)
+"""The codes of errors that metrics tell apart, because a server may send any number as one: those of JSON-RPC
+and of MCP, and the first two of those that JSON-RPC leaves to servers. Spans have each code.
+"""
 LONGEST = 200
 """Characters of a value that a client or a server chooses."""
 
@@ -73,3 +107,8 @@ LONGEST = 200
 def method_name(method: str) -> str:
     """``method``, or `OTHER` for one that nobody knows."""
     return method if method in METHODS else OTHER
+
+
+def measured_code(code: int) -> str:
+    """The code of an error as `error.type` of a metric."""
+    return str(code) if code in KNOWN_CODES else OTHER

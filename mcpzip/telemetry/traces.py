@@ -148,11 +148,11 @@ class RequestTrace:
 
     def end(self, outcome: "bytes | RpcError | None", *, failed: bool) -> None:
         """Ends it. outcome: as of `server.task_tracker`. failed: whether it is a result with ``isError``."""
-        error = ""
+        error = measured = ""
         if outcome is None:
             error = "cancelled"
         elif isinstance(outcome, RpcError):
-            error = str(outcome.code)
+            error, measured = str(outcome.code), names.measured_code(outcome.code)
             self._span.set_attribute(names.STATUS_CODE, error)
         elif failed:
             error = names.TOOL_ERROR
@@ -160,7 +160,7 @@ class RequestTrace:
             self._span.set_attribute(names.ERROR, error)
             if not (isinstance(outcome, RpcError) and outcome.code in names.CLIENT_MISTAKES):
                 self._span.set_status(Status(StatusCode.ERROR))
-            self._measured[names.ERROR] = error
+            self._measured[names.ERROR] = measured or error
         self._span.end()
         seconds = time.perf_counter() - self._begun
         self._recorder.metrics.server_duration.record(seconds, self._measured, self._context)
@@ -185,16 +185,16 @@ class UpstreamTrace:
 
     def end(self, error: BaseException | None = None, *, failed: bool = False) -> None:
         """Ends it. error: that was raised. failed: whether the result has ``isError``."""
-        kind = names.TOOL_ERROR if failed else ""
+        kind, measured = names.TOOL_ERROR if failed else "", ""
         if isinstance(error, JsonRpcError | UpstreamRpcError):
-            kind = str(error.error.code)
+            kind, measured = str(error.error.code), names.measured_code(error.error.code)
             self._span.set_attribute(names.STATUS_CODE, kind)
         elif error is not None:
             kind = type(error).__name__ if isinstance(error, McpzipError) else "cancelled"
         if kind:
             self._span.set_attribute(names.ERROR, kind)
             self._span.set_status(Status(StatusCode.ERROR))
-            self._measured[names.ERROR] = kind
+            self._measured[names.ERROR] = measured or kind
         self._span.end()
         seconds = time.perf_counter() - self._begun
         context = set_span_in_context(self._span, Context())

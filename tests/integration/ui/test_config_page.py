@@ -181,7 +181,9 @@ def test_what_somebody_else_wrote_meanwhile_is_not_lost(tmp_path: Path) -> None:
         assert page.submit("/config/save", draft=draft_in(stale)).status in (303, 409)
 
 
-def test_what_a_text_was_made_from_is_remembered_through_checks_mistakes_and_more_changes(tmp_path: Path) -> None:
+def test_what_a_text_was_made_from_is_remembered_through_checks_mistakes_and_more_changes(
+    tmp_path: Path,
+) -> None:
     config = written(tmp_path)
     mine = TEXT.replace("time", "mine")
     with page_of(config) as page:

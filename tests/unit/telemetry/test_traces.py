@@ -115,6 +115,18 @@ def test_no_metric_and_no_name_has_what_a_client_made_up(method: str) -> None:
     assert len({span.name for span in recorded.spans()}) <= 2
 
 
+def test_a_server_that_makes_up_codes_of_errors_makes_no_metrics() -> None:
+    recorded = Recorded()
+    for code in range(1, 31):
+        trace = recorded.request()
+        error = UpstreamRpcError("shop", RpcError(code, "made up"))
+        trace.upstream("shop", "tools/call", {"name": b'"pay"'}, is_listed=True).end(error)
+        trace.end(error.error, failed=False)
+    for metric in (names.SERVER_DURATION, names.CLIENT_DURATION):
+        assert [point[names.ERROR] for point in recorded.points(metric)] == [names.OTHER]
+    assert {(span.attributes or {})[names.ERROR] for span in recorded.spans()} == set(map(str, range(1, 31)))
+
+
 @pytest.mark.parametrize(
     ("outcome", "failed", "error", "is_error"),
     [
