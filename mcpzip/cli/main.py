@@ -65,12 +65,13 @@ def _serve_http(config: "str | None", address: str) -> int:
     gc.disable()  # importing modules makes no garbage; `serve` enables it again
     import_msgspec()
     import_asyncio()
+    from mcpzip.cli.team_page import open_page
     from mcpzip.model.errors import ConfigError
     from mcpzip.server.http.serve import HttpOptions
     from mcpzip.server.http.serve import main as serve
 
     try:
-        return serve(config, HttpOptions(address))
+        return serve(config, HttpOptions(address), open_page)
     except ConfigError as error:
         from mcpzip.cli.commands import config_error
 

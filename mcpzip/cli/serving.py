@@ -48,11 +48,12 @@ def serve_as(listening: Listening, config: str | None, *, alone: bool) -> int:
     Raises click.UsageError."""
     if listening.address is not None:
         gc.disable()  # importing modules makes no garbage; `main` enables it again
+        from mcpzip.cli.team_page import open_page
         from mcpzip.server.http.serve import HttpOptions
         from mcpzip.server.http.serve import main as serve_http
 
         options = HttpOptions(listening.address, listening.token_file, listening.hosts, listening.origins)
-        return serve_http(config, options)
+        return serve_http(config, options, open_page)
     if listening.token_file or listening.hosts or listening.origins:
         raise click.UsageError("--token-file, --allow-host and --allow-origin go with --http.")
     from mcpzip.server.start import main

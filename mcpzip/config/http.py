@@ -15,6 +15,7 @@ from mcpzip.config.schema import (
     HttpConfig,
     IntrospectionConfig,
     IssuerConfig,
+    PageConfig,
     RateLimit,
     Secret,
 )
@@ -23,7 +24,8 @@ from mcpzip.model import limits
 from mcpzip.model.risk import EFFECTS, RISK_CLASSES, RiskClass
 from mcpzip.system.network import is_confidential
 
-KEYS = ("public_url", "issuers", "api_keys")
+KEYS = ("public_url", "issuers", "api_keys", "page")
+PAGE_KEYS = ("listen", "public_url")
 ISSUER_KEYS = (
     *("issuer", "scopes", "groups_claim", "name_claim", "token_type", "algorithms", "jwks_uri"),
     "introspection",
@@ -46,6 +48,9 @@ _ISSUER = 'write a URL, or an object such as {"issuer": "https://login.example.o
 _INTROSPECTION = (
     'write an object such as {"endpoint": "https://…", "client_id": "…", "client_secret": "${…}"}'
 )
+_PAGE = (
+    'write an address such as "127.0.0.1:8932", or {"listen": "…", "public_url": "https://tools.example.org"}'
+)
 _SCOPES = 'write a list of scopes, such as ["mcp:tools"]'
 _CLAIM = 'write the name of a claim, such as "groups"; "a.b" is the member b of the claim a'
 _ALGORITHMS = f"write a list of {', '.join(ALGORITHMS)}"
@@ -62,16 +67,42 @@ _SCOPE_CHARACTERS = frozenset(map(chr, range(0x21, 0x7F))) - {'"', "\\"}
 def read_http(node: Node) -> HttpConfig:
     """Raises ConfigError."""
     _check_keys(node, _HTTP, KEYS)
-    url, issuers, keys = map(node.get, KEYS)
+    url, issuers, keys, page = map(node.get, KEYS)
     found = HttpConfig(
         public_url=_public_url(url) if url else "",
         issuers=_issuers(issuers) if issuers else (),
         api_keys=_path(keys) if keys else "",
+        page=_page(page) if page else None,
     )
+    if found.page and not found.api_keys:
+        raise node.error(
+            "people sign in to the page with an API key, and there is no api_keys",
+            'write "api_keys": "keys.json", and make keys with mcpzip keys add',
+        )
     if found.issuers and not found.public_url:
         remedy = f'write "public_url", the URL by which clients reach mcpzip: {_URL.removeprefix("write ")}'
         raise node.error("tokens are for one URL, and there is no public_url", remedy)
     return found
+
+
+def _page(node: Node) -> PageConfig:
+    if isinstance(node.value, str):
+        return PageConfig(_given(node, _PAGE))
+    _check_keys(node, _PAGE, PAGE_KEYS)
+    listen, url = map(node.get, PAGE_KEYS)
+    if listen is None:
+        raise node.error("there is no listen", _PAGE)
+    return PageConfig(_given(listen, _PAGE), _origin(url) if url else "")
+
+
+def _origin(node: Node) -> str:
+    """A URL without a path, as a browser writes an origin (RFC 6454, 6.2)."""
+    url = _public_url(node)
+    parts = urlsplit(url)
+    if parts.path:
+        raise node.error("the URL has a path", "write a URL without one, such as https://tools.example.org")
+    usual = {"https": 443, "http": 80}[parts.scheme]
+    return url.removesuffix(f":{usual}") if parts.port == usual else url
 
 
 def _public_url(node: Node) -> str:

@@ -12,6 +12,7 @@ def definitions() -> dict[str, Schema]:
         "http": _http(),
         "issuer": _issuer(),
         "introspection": _introspection(),
+        "page": _page(),
         "access": _rule(),
         "rate_limit": _rate_limit(),
     }
@@ -78,6 +79,23 @@ def _http() -> Schema:
             "api_keys": text(
                 "The file of API keys, which mcpzip keys makes; a relative path is from the folder of the "
                 "config."
+            ),
+            "page": {
+                "description": "The page for who has an API key: its address ([HOST:]PORT), or an object.",
+                "anyOf": [{"type": ["string", "null"]}, {"$ref": "#/$defs/page"}],
+            },
+        },
+    )
+
+
+def _page() -> Schema:
+    return object_of(
+        "The page for a team.",
+        {
+            "listen": text("The address to listen at: [HOST:]PORT, without a host on loopback."),
+            "public_url": text(
+                "The URL by which browsers reach it, without a path. Without this key: the address itself, "
+                "which has to be on loopback."
             ),
         },
     )

@@ -158,15 +158,25 @@ class IssuerConfig(msgspec.Struct, frozen=True):
     introspection: IntrospectionConfig | None = None
 
 
+class PageConfig(msgspec.Struct, frozen=True):
+    """The page for those who may call over HTTP. listen: the address, as ``[HOST:]PORT``. public_url: the
+    origin by which browsers reach it; "" for the address itself.
+    """
+
+    listen: str
+    public_url: str = ""
+
+
 class HttpConfig(msgspec.Struct, frozen=True):
     """Who may call over HTTP. public_url: by which clients reach mcpzip, and which tokens have to be for;
     without a slash at its end. issuers: whose tokens are accepted. api_keys: the path of the file of API
-    keys; "" for none.
+    keys; "" for none. page: None for none.
     """
 
     public_url: str = ""
     issuers: tuple[IssuerConfig, ...] = ()
     api_keys: str = ""
+    page: PageConfig | None = None
 
     @property
     def has_people(self) -> bool:

@@ -149,6 +149,10 @@ class ApiKeys:
 
     def verify(self, token: str) -> Principal:
         """Who has the key ``token``. Raises TokenError."""
+        return principal_of(self.find(token))
+
+    def find(self, token: str) -> ApiKey:
+        """What is known of the key ``token``. Raises TokenError."""
         self._look()
         written = _KEY.fullmatch(token)
         key = self._by_id.get(written[1]) if written else None
@@ -158,7 +162,19 @@ class ApiKeys:
             raise TokenError("it is no API key that is known here")
         if key.is_over(time.time()):
             raise TokenError("it has expired")
-        return Principal(API_KEYS, key.name, key.name, frozenset(key.groups), frozenset(key.scopes))
+        return key
+
+    def renewed(self, key: ApiKey) -> ApiKey:
+        """What is known by now of ``key``, which was found before. Raises TokenError if it isn't
+        valid any more.
+        """
+        self._look()
+        now = self._by_id.get(key.id)
+        if now is None or now.sha256 != key.sha256:
+            raise TokenError("it is no API key that is known here")
+        if now.is_over(time.time()):
+            raise TokenError("it has expired")
+        return now
 
     def _look(self) -> None:
         now = self._clock()
@@ -180,6 +196,11 @@ class ApiKeys:
             if str(error) != self._warned:
                 self._warned = str(error)
                 self._warn(str(error))
+
+
+def principal_of(key: ApiKey) -> Principal:
+    """Who has ``key``."""
+    return Principal(API_KEYS, key.name, key.name, frozenset(key.groups), frozenset(key.scopes))
 
 
 def _hash(key: str) -> str:

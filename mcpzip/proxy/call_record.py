@@ -16,6 +16,7 @@ from time import perf_counter
 import msgspec
 
 from mcpzip.model.limits import RECORDED_EVENTS
+from mcpzip.model.principal import PrincipalId
 
 HAPPENED = (
     "decided",
@@ -72,11 +73,14 @@ look.
 
 
 class Caller(msgspec.Struct, frozen=True, gc=False):
-    """A client that calls. pid: of its process, 0 if that isn't known."""
+    """A client that calls. pid: of its process, 0 if that isn't known. person: who is behind it, None where
+    nobody signs in.
+    """
 
     name: str
     version: str
     pid: int
+    person: PrincipalId | None = None
 
 
 class Progress(msgspec.Struct, gc=False):

@@ -17,9 +17,10 @@ from time import perf_counter, time
 
 from mcpzip.model.errors import CallRefusedError, InvalidArgumentsError
 from mcpzip.model.limits import RECORDED_CALLERS, RECORDED_CALLS, RECORDED_NAME
+from mcpzip.model.principal import PrincipalId
 from mcpzip.model.quoting import shortened
 from mcpzip.proxy.call_record import Caller, CallRecord, changes
-from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.input_required import is_input_required
 from mcpzip.wire.client_info import name_and_version
 
@@ -40,7 +41,7 @@ class CallRecords:
 
     def __init__(self) -> None:
         self._records: deque[CallRecord] = deque(maxlen=RECORDED_CALLS)
-        self._callers: dict[tuple[bytes, int], Caller] = {}
+        self._callers: dict[tuple[bytes, int, PrincipalId | None], Caller] = {}
         self._ratios: dict[tuple[str, str, int], float] = {}
 
     def __iter__(self) -> Iterator[CallRecord]:
@@ -52,7 +53,7 @@ class CallRecords:
         record = CallRecord(
             next(_numbers),
             next(changes),
-            self._caller(exchange.client),
+            self._caller(exchange),
             server[:RECORDED_NAME],
             tool[:RECORDED_NAME],
             time(),
@@ -93,13 +94,14 @@ class CallRecords:
         record.outcome = record.outcome or outcome
         record.change = next(changes)
 
-    def _caller(self, client: Client) -> Caller:
-        key = client.info, client.pid
+    def _caller(self, exchange: Exchange) -> Caller:
+        client, principal = exchange.client, exchange.principal
+        key = client.info, client.pid, None if principal is None else principal.id
         caller = self._callers.get(key)
         if caller is None:
             if len(self._callers) >= RECORDED_CALLERS:
                 self._callers.clear()
-            caller = self._callers[key] = Caller(*name_and_version(client.info), client.pid)
+            caller = self._callers[key] = Caller(*name_and_version(client.info), *key[1:])
         return caller
 
     def _tokens(self, record: CallRecord, result: bytes) -> int:

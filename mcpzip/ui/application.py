@@ -4,10 +4,7 @@ The order of the checks: where the request comes from (`admission`), then the se
 form's token. Nothing of a page runs before all of them.
 """
 
-import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from functools import cache
-from importlib.resources import files
+from collections.abc import Callable
 
 from mcpzip.model import sanitize
 from mcpzip.model.errors import McpzipError
@@ -15,29 +12,16 @@ from mcpzip.model.redaction import redact
 from mcpzip.server.http.request import HttpRequest
 from mcpzip.server.http.response import HttpResponse, Refusal
 from mcpzip.ui.admission import SECURITY_HEADERS, TOO_LARGE, refusal_of
+from mcpzip.ui.answering import Answering, form_of, route, static_answer
 from mcpzip.ui.changes import Changes
-from mcpzip.ui.page import HTML, Answer, Handler, TooManyFieldsError, Visit, fields_of, redirect, refused
+from mcpzip.ui.page import HTML, Answer, TooManyFieldsError, Visit, fields_of, redirect, refused
 from mcpzip.ui.pages import ROUTES
-from mcpzip.ui.rendering import from_path_part, render
+from mcpzip.ui.rendering import render
 from mcpzip.ui.sign_in import BrowserSession, SignIn, cookie, cookie_name
 from mcpzip.ui.sources import Sources
 
-_STATIC: Mapping[str, bytes] = {
-    "style.css": b"text/css; charset=utf-8",
-    "script.js": b"text/javascript; charset=utf-8",
-    "icon.svg": b"image/svg+xml",
-}
-"""The files that a browser gets without a sign-in, which say nothing of anybody."""
-_FORM = "application/x-www-form-urlencoded"
 
-
-@cache
-def static_file(name: str) -> bytes:
-    """The content of one of our files."""
-    return (files("mcpzip.ui") / "static" / name).read_bytes()
-
-
-class PageApplication:
+class PageApplication(Answering):
     """Serves the pages at ``port`` to who knows the token of ``sign_in``."""
 
     too_large: Refusal = TOO_LARGE
@@ -52,10 +36,10 @@ class PageApplication:
         signed_in: Callable[[], None] = lambda: None,
     ) -> None:
         """warn: is told of our defects. signed_in: called when a browser has shown the token."""
-        self._sources, self._sign_in, self._port, self.warn = sources, sign_in, port, warn
+        super().__init__(warn)
+        self._sources, self._sign_in, self._port = sources, sign_in, port
         self._signed_in = signed_in
         self._changes = Changes(sources)
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def check(self, request: HttpRequest, response: HttpResponse) -> Refusal | None:
         """See `server.http.connection.Application`."""
@@ -67,23 +51,20 @@ class PageApplication:
         session = self._session_of(request)
         path, root = request.raw_path, self._sign_in.root
         if path.startswith("/static/") and request.method != "POST":
-            self._send(response, _static(path.removeprefix("/static/")))
+            self.send(response, static_answer(path.removeprefix("/static/")))
         elif path == "/sign-in" and request.method == "POST":
-            self._send(response, self._begin(request))
+            self.send(response, self._begin(request))
         elif session is None or not path.startswith(root + "/"):
-            self._send(response, _sign_in_page(401))
+            self.send(response, _sign_in_page(401))
         elif path == f"{root}/events" and request.method == "GET":
             self._stream(response)
         else:
-            self._start(self._answer(request, session, path.removeprefix(root)), response)
+            self.start(self._answer(request, session, path.removeprefix(root)), response)
 
     async def close(self) -> None:
         """Ends what is under way."""
         await self._changes.close()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await super().close()
 
     # --- signing in
 
@@ -92,7 +73,7 @@ class PageApplication:
 
     def _begin(self, request: HttpRequest) -> Answer:
         try:
-            session = self._sign_in.exchange(_form_of(request).get("token", "").strip())
+            session = self._sign_in.exchange(form_of(request).get("token", "").strip())
         except TooManyFieldsError:
             session = None
         if session is None:
@@ -111,27 +92,11 @@ class PageApplication:
 
     # --- pages
 
-    def _start(self, work: Coroutine[object, None, Answer], response: HttpResponse) -> None:
-        async def run() -> None:
-            self._send(response, await work)
-
-        task = asyncio.create_task(run(), name="page")
-        self._tasks.add(task)
-
-        def done(ended: "asyncio.Task[None]") -> None:
-            self._tasks.discard(ended)
-            if not ended.cancelled() and (defect := ended.exception()) is not None:
-                self.warn(f"a page failed: {type(defect).__name__}: {defect}")
-                self._send(response, refused(500, "mcpzip failed", f"{type(defect).__name__}: {defect}"))
-
-        task.add_done_callback(done)
-        response.on_end = task.cancel  # a closed tab cancels the call that it waited for
-
     async def _answer(self, request: HttpRequest, session: BrowserSession, path: str) -> Answer:
         """The page at ``path``, which is below the root."""
         is_post, root = request.method == "POST", self._sign_in.root
         try:
-            fields = _form_of(request) if is_post else fields_of(request.query)
+            fields = form_of(request) if is_post else fields_of(request.query)
         except TooManyFieldsError as error:
             return refused(400, "This form is too large", str(error), root)
         if is_post and not session.allows(fields.get("form_token", "")):
@@ -139,7 +104,7 @@ class PageApplication:
             return refused(403, "This form is not valid", text, root)
         if is_post and path == "/sign-out":
             return self._end(session)
-        found = _route("POST" if is_post else "GET", path)
+        found = route(ROUTES, "POST" if is_post else "GET", path)
         if found is None:
             return refused(404, "There is no such page", "The address is wrong.", root)
         handler, name = found
@@ -150,39 +115,9 @@ class PageApplication:
 
     def _stream(self, response: HttpResponse) -> None:
         if self._changes.is_full:
-            self._send(response, refused(503, "Too many tabs", "Close a tab of this page."))
+            self.send(response, refused(503, "Too many tabs", "Close a tab of this page."))
         else:
             self._changes.tell(response)
-
-    def _send(self, response: HttpResponse, answer: Answer) -> None:
-        if not response.ended:
-            response.on_end = lambda: None
-            response.send(answer.status, answer.body, *answer.headers)
-
-
-def _route(method: str, path: str) -> tuple[Handler, str] | None:
-    """The handler of a path, and what stands in it for ``*``."""
-    parts = path.split("/")
-    for (known, pattern), handler in ROUTES.items():
-        wanted = pattern.split("/")
-        if known != method or len(wanted) != len(parts):
-            continue
-        if all(one in ("*", other) for one, other in zip(wanted, parts, strict=True)):
-            names = [other for one, other in zip(wanted, parts, strict=True) if one == "*"]
-            return handler, from_path_part(names[0]) if names else ""
-    return None
-
-
-def _form_of(request: HttpRequest) -> dict[str, str]:
-    kind = (request.header("content-type") or "").partition(";")[0].strip().lower()
-    return fields_of(request.body.decode("utf-8", "replace")) if kind == _FORM else {}
-
-
-def _static(name: str) -> Answer:
-    kind = _STATIC.get(name)
-    if kind is None:
-        return refused(404, "There is no such file", "It is none of this page's.")
-    return Answer(static_file(name), 200, ((b"content-type", kind),))
 
 
 def _sign_in_page(status: int, *, wrong: bool = False) -> Answer:

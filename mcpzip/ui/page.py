@@ -9,9 +9,12 @@ import msgspec
 from mcpzip.server.http.response import Header
 from mcpzip.ui.limits import FIELDS
 from mcpzip.ui.rendering import render
+from mcpzip.ui.seen import Window
 from mcpzip.ui.sign_in import BrowserSession
 from mcpzip.ui.sources import Sources
 
+AREAS_OF_PERSON = (("/", "Overview"), ("/servers", "Servers"), ("/search", "Search"), ("/calls", "Calls"))
+_OTHER_AREAS = (("/review", "Review"), ("/config", "Config"), ("/doctor", "Doctor"))
 HTML: Header = (b"content-type", b"text/html; charset=utf-8")
 
 
@@ -23,13 +26,13 @@ class Answer(msgspec.Struct, frozen=True):
     headers: tuple[Header, ...] = (HTML,)
 
 
-class Visit(msgspec.Struct, frozen=True):
-    """A request of a browser that is signed in. root: the path that all pages are under. name: the part of
-    the path that a page leaves open. fields: of the query, or of the form of a POST; the last one of each
-    name. is_post: whether a form was sent.
+class PersonVisit(msgspec.Struct, frozen=True):
+    """A request of a browser that is signed in, by a person who may see what ``sources`` tell. root: the path
+    that all pages are under. name: the part of the path that a page leaves open. fields: of the query, or of
+    the form of a POST; the last one of each name. is_post: whether a form was sent.
     """
 
-    sources: Sources
+    sources: Window
     session: BrowserSession
     root: str
     name: str
@@ -38,7 +41,14 @@ class Visit(msgspec.Struct, frozen=True):
 
     def page(self, template: str, *, status: int = 200, **values: object) -> Answer:
         """A page with the frame of all pages."""
-        return Answer(render(template, root=self.root, form_token=self.session.form_token, **values), status)
+        of_frame = {"root": self.root, "form_token": self.session.form_token, **self.frame()}
+        return Answer(render(template, **of_frame, **values), status)
+
+    def frame(self) -> dict[str, object]:
+        """What the frame of the pages has to know. areas: the paths and names of the navigation. person: who
+        is signed in, "" for whoever runs this command. live: whether pages change by themselves.
+        """
+        return {"areas": AREAS_OF_PERSON, "person": self.session.name, "live": False}
 
     def refuse(self, status: int, title: str, text: str) -> Answer:
         """A page that says why there is no other."""
@@ -55,10 +65,26 @@ class Visit(msgspec.Struct, frozen=True):
         return min(max(given, least), most)
 
 
+class Visit(PersonVisit, frozen=True):
+    """A request to `mcpzip ui`, by whoever runs it."""
+
+    sources: Sources
+
+    def frame(self) -> dict[str, object]:
+        """See `PersonVisit.frame`."""
+        return {"areas": (*AREAS_OF_PERSON, *_OTHER_AREAS), "person": "", "live": True}
+
+
 class Handler(Protocol):
-    """A page, or what a form of it does."""
+    """A page of `mcpzip ui`, or what a form of it does."""
 
     async def __call__(self, visit: Visit) -> Answer: ...
+
+
+class PersonHandler(Protocol):
+    """A page that is for everybody who is signed in."""
+
+    async def __call__(self, visit: PersonVisit) -> Answer: ...
 
 
 class TooManyFieldsError(ValueError):

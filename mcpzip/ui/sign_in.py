@@ -21,10 +21,13 @@ _BYTES, _ROOT_BYTES = 32, 16
 
 
 class BrowserSession(msgspec.Struct, frozen=True):
-    """A browser that is signed in. secret: the value of its cookie. form_token: what its forms repeat."""
+    """A browser that is signed in. secret: the value of its cookie. form_token: what its forms repeat. name:
+    whose it is, "" for whoever runs `mcpzip ui`.
+    """
 
     secret: str
     form_token: str
+    name: str = ""
 
     def allows(self, form_token: str) -> bool:
         """Whether a form with this token is one of ours."""

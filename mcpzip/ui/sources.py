@@ -19,6 +19,7 @@ import msgspec
 from mcpzip.catalog import snapshot
 from mcpzip.config import Config, load
 from mcpzip.config.paths import logs_folder, pins_path, snapshot_path, state_path, trust_path
+from mcpzip.model.entry import Entry
 from mcpzip.model.tokens import estimate
 from mcpzip.proxy.call_records import CallRecords
 from mcpzip.proxy.proxy import Proxy
@@ -37,6 +38,7 @@ from mcpzip.ui.drafts import Drafts
 from mcpzip.ui.examinations import Examinations
 from mcpzip.ui.limits import LOG_LINES_KEPT, LOG_SERVERS
 from mcpzip.ui.logins import Logins
+from mcpzip.ui.seen import Calls, Seen
 
 _Stamp = tuple[tuple[int, ...], ...]
 """What changes when a file is edited or replaced; one for each file."""
@@ -56,15 +58,6 @@ class Processes(msgspec.Struct, frozen=True):
     def daemons(self) -> list[DaemonReport]:
         """All daemons, the present one first."""
         return [*([] if self.daemon is None else [self.daemon]), *self.retiring]
-
-
-class Calls(msgspec.Struct, frozen=True):
-    """The last calls, the oldest first. by_daemon: whether they are those of the daemon; else those that were
-    made from here.
-    """
-
-    found: Sequence[CallReport]
-    by_daemon: bool
 
 
 class _Opened:
@@ -143,7 +136,21 @@ class Sources:
             return Calls(found, by_daemon=True)
         return Calls([CallReport.of(one) for one in self._made_here][::-1], by_daemon=False)
 
+    async def call(self, seen: Seen, entry: Entry, arguments: bytes) -> bytes:
+        """See `Window.call`."""
+        return await self.calling.call(seen.proxy, entry, arguments)
+
+    async def kept(self, handle: str, part: bytes) -> bytes:
+        """See `Window.kept`."""
+        return await self.calling.kept(handle, part)
+
     # --- tools
+
+    @asynccontextmanager
+    async def seen(self) -> AsyncIterator[Seen]:
+        """The same as `proxy`, as whoever uses this machine sees it."""
+        async with self.proxy() as proxy:
+            yield Seen(proxy, None)
 
     @asynccontextmanager
     async def proxy(self) -> AsyncIterator[Proxy]:

@@ -9,13 +9,14 @@ import gc
 import os
 import socket
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from mcpzip.config import Config
 from mcpzip.config.paths import config_path, is_named
-from mcpzip.config.schema import HttpConfig
+from mcpzip.config.schema import HttpConfig, PageConfig
 from mcpzip.model.errors import ConfigError
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.config_watcher import ConfigWatcher
@@ -43,8 +44,28 @@ class HttpOptions(msgspec.Struct, frozen=True):
     origins: tuple[str, ...] = ()
 
 
-def main(explicit_config: str | None, options: HttpOptions) -> int:
-    """Serves until told to stop. Returns the exit code. Raises ConfigError."""
+class Page(Protocol):
+    """A page for the people of the config, on an address of its own. url: by which people reach it, and
+    where it listens, if that is another one.
+    """
+
+    url: str
+
+    async def start(self, proxy: Proxy) -> None:
+        """Begins to serve what ``proxy`` has."""
+
+    async def close(self) -> None:
+        """Ends it, also if it was not started."""
+
+
+OpenPage = Callable[[Config, PageConfig], Page]
+"""Listens for the page of a config. Raises ConfigError."""
+
+
+def main(explicit_config: str | None, options: HttpOptions, open_page: OpenPage) -> int:
+    """Serves until told to stop. open_page: is called if the config has a page. Returns the exit code. Raises
+    ConfigError.
+    """
     address = read_address(options.address)
     token, warning = read_token(options.token_file, os.environ)
     config = config_path(explicit_config, os.environ)
@@ -56,6 +77,12 @@ def main(explicit_config: str | None, options: HttpOptions) -> int:
         raise
     access = access_to(address, token, options.hosts, options.origins, _known(prepared.config))
     listening = take(address)
+    wanted = prepared.config.http.page
+    try:
+        page = None if wanted is None else open_page(prepared.config, wanted)
+    except ConfigError:
+        listening.close()
+        raise
     with log_kept(prepared.config.path, prepared.config.log_level):
         for each in (warning, *prepared.warnings):
             if each is not None:
@@ -65,7 +92,7 @@ def main(explicit_config: str | None, options: HttpOptions) -> int:
         keep_buffers()
         sanitize_logs()
         try:
-            asyncio.run(_serve(prepared, address, access, listening, people))
+            asyncio.run(_serve(prepared, address, access, listening, people, page))
         finally:
             listening.close()
     return 0
@@ -103,11 +130,12 @@ async def _serve(
     access: Access,
     listening: socket.socket,
     people: "People | None",
+    page: Page | None,
 ) -> None:
     done = asyncio.Event()
     stop_on_signals(done)
     async with telemetry_of(prepared.config, os.environ, warn) as telemetry:
-        await _serve_clients(prepared, address, access, listening, people, done, telemetry)
+        await _serve_clients(prepared, address, access, listening, people, page, done, telemetry)
 
 
 async def _serve_clients(
@@ -116,6 +144,7 @@ async def _serve_clients(
     access: Access,
     listening: socket.socket,
     people: "People | None",
+    page: Page | None,
     done: asyncio.Event,
     telemetry: "ProcessTelemetry | None",
 ) -> None:
@@ -134,13 +163,18 @@ async def _serve_clients(
 
         def ready() -> None:
             metrics = f"\nmetrics {telemetry.url}" if telemetry is not None and telemetry.url else ""
-            print(f"listening {url}{metrics}", file=sys.stderr, flush=True)
+            at = f"\npage {page.url}" if page is not None else ""
+            print(f"listening {url}{metrics}{at}", file=sys.stderr, flush=True)
             started.append(RunFile(proxy, url))
 
+        if page is not None:
+            await page.start(proxy)
         async with ConfigWatcher(prepared.file, proxy, warn).running():
             await server.serve(listening, done, ready, proxy.notifier.close, close)
     finally:
         for each in started:
             each.close()
+        if page is not None:
+            await page.close()
         close()
         await closing[0]

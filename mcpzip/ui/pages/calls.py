@@ -9,7 +9,7 @@ from mcpzip.server.daemon.call_phases import told
 from mcpzip.server.daemon.call_report import CallReport
 from mcpzip.ui.limits import CALLS_OF_PROGRAM
 from mcpzip.ui.listing import part_of
-from mcpzip.ui.page import Answer, Visit
+from mcpzip.ui.page import Answer, PersonVisit
 from mcpzip.ui.pages.servers import LONGEST_FILTER
 from mcpzip.ui.waterfall import lines, row
 
@@ -19,7 +19,7 @@ _CHOICES = 50
 """Servers, clients and outcomes that can be chosen, of each."""
 
 
-async def show(visit: Visit) -> Answer:
+async def show(visit: PersonVisit) -> Answer:
     """The page."""
     calls = await visit.sources.calls()
     found = calls.found[::-1]
@@ -41,15 +41,15 @@ async def show(visit: Visit) -> Answer:
     )
 
 
-async def show_one(visit: Visit) -> Answer:
+async def show_one(visit: PersonVisit) -> Answer:
     """The page of one call."""
     calls = await visit.sources.calls()
     call = next((one for one in calls.found if str(one.number) == visit.name), None)
     if call is None:
-        text = f"No call {visit.name!r} is remembered. The last thousand are, while the daemon runs."
+        text = f"No call {visit.name!r} is remembered. The last thousand are, while mcpzip runs."
         return visit.refuse(404, "This call is not remembered", text)
-    async with visit.sources.proxy() as proxy:
-        has_server, has_tool = call.server in proxy.config.servers, proxy.catalog.get(call.name) is not None
+    async with visit.sources.seen() as seen:
+        has_server, has_tool = call.server in seen.config.servers, seen.catalog.get(call.name) is not None
     inner = [one for one in calls.found if one.parent == call.number]
     return visit.page(
         "call.html",

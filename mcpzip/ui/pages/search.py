@@ -13,7 +13,7 @@ from mcpzip.proxy.search_reply import search_result, shown_name
 from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.search import Filters, Hit
 from mcpzip.ui.charts import Bar, Drawn, bars
-from mcpzip.ui.page import Answer, Visit
+from mcpzip.ui.page import Answer, PersonVisit
 from mcpzip.ui.rendering import ShownText
 
 _LONGEST = 2_000
@@ -46,32 +46,34 @@ class Row(msgspec.Struct, frozen=True):
     moved: list[str]
 
 
-async def show(visit: Visit) -> Answer:
+async def show(visit: PersonVisit) -> Answer:
     """The page."""
     query = visit.fields.get("query", "")[:_LONGEST]
     server = visit.fields.get("server", "")
     rows: list[Row] = []
     notes: list[tuple[str, str]] = []
     text = ""
-    async with visit.sources.proxy() as proxy:
-        known = sorted(name for name, one in proxy.config.servers.items() if not one.disabled)[:_SERVERS]
-        usual = min(proxy.config.search.default_limit, _MOST)
+    async with visit.sources.seen() as seen:
+        known = sorted(name for name, one in seen.config.servers.items() if not one.disabled)[:_SERVERS]
+        usual = min(seen.config.search.default_limit, _MOST)
         limit = visit.number("limit", 1, _MOST) if visit.fields.get("limit") else usual
         if query.strip():
             filters = Filters(server if server in known else None, None)
             question = SearchRequest(query, limit, filters)
-            found = await proxy.search(question)
-            reads = ReadTools(proxy.config) if proxy.config.split else ()
-            result = search_result(question, found, time.time(), proxy.config.search.max_tokens, reads=reads)
+            found = await seen.search(question)
+            reads = ReadTools(seen.config) if seen.config.split else ()
+            result = search_result(question, found, time.time(), seen.config.search.max_tokens, reads=reads)
             text = json.loads(result)["content"][0]["text"]
             wider = SearchRequest(query, limit + _MISSED, filters)
-            more = await proxy.search(wider)
-            searcher = await proxy.searcher()
+            more = await seen.search(wider)
+            searcher = await seen.searcher()
             shown = {hit.entry for hit in found.results.hits}
             notes = list(query_notes(question, found.results))
             for rank, hit in enumerate(more.results.hits, 1):
                 scores = list(field_scores(question, hit, searcher).items())[:_FIELDS]
-                rows.append(_row(rank, hit, scores, missed=hit.entry not in shown))
+                row = _row(rank, hit, scores, missed=hit.entry not in shown)
+                # What was used before, or failed, others may have used.
+                rows.append(row if seen.principal is None else msgspec.structs.replace(row, moved=[]))
     return visit.page(
         "search.html",
         query=query,

@@ -16,8 +16,8 @@ from mcpzip.proxy.call_record import HAPPENED
 from mcpzip.server.daemon.call_report import CallEvent, CallReport, ProgressReport
 from mcpzip.ui.page import Visit
 from mcpzip.ui.pages import calls
+from mcpzip.ui.seen import Calls
 from mcpzip.ui.sign_in import BrowserSession
-from mcpzip.ui.sources import Calls
 
 
 def report(number: int, text: str, **more: Any) -> CallReport:
@@ -61,7 +61,7 @@ class FakeSources:
         return Calls(self._found, by_daemon=True)
 
     @asynccontextmanager
-    async def proxy(self) -> AsyncIterator[Any]:
+    async def seen(self) -> AsyncIterator[Any]:
         known = {call.server for call in self._found}
         catalog = SimpleNamespace(get=lambda name: object())
         yield SimpleNamespace(config=SimpleNamespace(servers=known), catalog=catalog)

@@ -1,0 +1,30 @@
+"""Limits of the page for a team."""
+
+from mcpzip.server.http.limits import Limits
+
+LIMITS = Limits(
+    body=256 * 1024,
+    body_time=20.0,
+    bodies=8 << 20,
+    head=16 * 1024,
+    head_time=10.0,
+    keep_alive=30.0,
+    connections=256,
+    turned_away=16,
+    backlog=128,
+    unread=60.0,
+    unread_by_all=64 << 20,
+)
+"""Some dozen browsers, with six connections each at most."""
+SESSIONS_OF_PERSON, SESSIONS = 8, 4_096
+"""Browsers of one person, and of all, that are signed in; another one signs the oldest out."""
+IDLE = 30 * 60.0
+"""Seconds without a request after which a browser is signed out."""
+LONGEST = 12 * 3600.0
+"""Seconds after which it is signed out in any case."""
+PAGES_OF_PERSON = 8
+"""Pages and calls of one person that are under way; more are refused."""
+NUMBERED_PEOPLE = 1_024
+"""People whose calls have numbers of their own; after that the numbers of whoever looked longest ago begin
+anew.
+"""

@@ -1,0 +1,74 @@
+"""Serves the page for a team beside `/mcp`, on an address of its own."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+from mcpzip.config import Config
+from mcpzip.config.schema import PageConfig
+from mcpzip.identity.api_keys import ApiKeys
+from mcpzip.model.errors import ConfigError
+from mcpzip.proxy.proxy import Proxy
+from mcpzip.server.http.access import Address, read_address, take
+from mcpzip.server.http.connection import Connection
+from mcpzip.server.http.connections import Connections
+from mcpzip.system.descriptors import raise_descriptor_limit
+from mcpzip.ui.team.application import TeamApplication
+from mcpzip.ui.team.limits import LIMITS
+
+_LAST_RESPONSES = 0.3
+"""Seconds that the last responses have to be sent."""
+
+
+class TeamPage:
+    """The page that ``config`` asks for, which has an ``http.page``. It listens from the beginning, and
+    answers from `start` on.
+    """
+
+    def __init__(self, config: Config, page: PageConfig, warn: Callable[[str], None]) -> None:
+        """warn: is told what is wrong. Raises ConfigError if it can't listen."""
+        address = _address(config.path, page)
+        self._keys, self._warn = config.http.api_keys, warn
+        self._listening: socket.socket = take(address)
+        own = address.url(self._listening.getsockname()[1], "")
+        self._origin = page.public_url or own
+        self.url = f"{self._origin}/" if self._origin == own else f"{self._origin}/ at {own}/"
+        self._application: TeamApplication | None = None
+
+    async def start(self, proxy: Proxy) -> None:
+        """Begins to serve what ``proxy`` has."""
+        keys = ApiKeys(self._keys, self._warn)
+        application = self._application = TeamApplication(proxy, keys, self._origin, self._warn)
+        room = max(1, raise_descriptor_limit(LIMITS.connections + LIMITS.turned_away) - LIMITS.turned_away)
+        connections = self._connections = Connections(LIMITS, min(room, LIMITS.connections))
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(application, connections, LIMITS),
+            sock=self._listening,
+            backlog=LIMITS.backlog,
+        )
+
+    async def close(self) -> None:
+        """Ends all connections, and what is under way for them."""
+        if self._application is None:
+            self._listening.close()
+            return
+        self._server.close()
+        self._connections.shutdown()
+        await self._application.close()
+        await self._connections.close(_LAST_RESPONSES)
+
+
+def _address(path: str, page: PageConfig) -> Address:
+    try:
+        address = read_address(page.listen)
+    except ConfigError as error:
+        raise ConfigError(path, "http.page", error.found, error.remedy.replace(":8931", ":8932")) from None
+    if not (address.is_loopback or page.public_url):
+        raise ConfigError(
+            path,
+            "http.page",
+            f"{address.host} can be reached from other machines, and browsers need https for that",
+            f'listen on loopback, or write {{"listen": "{page.listen}", "public_url": "https://…"}}, the URL '
+            "of your reverse proxy",
+        )
+    return address

@@ -1,0 +1,95 @@
+"""Which browsers are signed in, and whose they are (pure, but for the file of keys).
+
+The rules:
+
+1. A sign-in makes a new session, whatever cookie came with it: nobody can choose the session of another.
+2. A session is of one API key. It ends when the key is removed or expires, after `IDLE` seconds without a
+   request, after `LONGEST` in any case, and when the person signs out. The key itself is not remembered.
+3. The groups of a person are those that their key has now, not those of the sign-in.
+"""
+
+import hashlib
+from collections.abc import Callable
+from secrets import token_urlsafe
+
+import msgspec
+
+from mcpzip.identity.api_keys import ApiKey, ApiKeys, principal_of
+from mcpzip.identity.errors import TokenError
+from mcpzip.model.principal import Principal
+from mcpzip.ui.sign_in import BrowserSession
+from mcpzip.ui.team.limits import IDLE, LONGEST, SESSIONS, SESSIONS_OF_PERSON
+
+_BYTES = 32
+
+
+class PersonSession(BrowserSession, frozen=True):
+    """A browser of ``principal``, which signed in with ``key``. began: see the clock of `Sessions`."""
+
+    principal: Principal = Principal("", "")
+    key: ApiKey | None = None
+    began: float = 0.0
+
+
+class Sessions:
+    """The sessions of all people. Belongs to one event loop."""
+
+    def __init__(self, keys: ApiKeys, clock: Callable[[], float]) -> None:
+        """clock: seconds."""
+        self._keys, self._clock = keys, clock
+        self._sessions: dict[bytes, PersonSession] = {}
+        self._used: dict[bytes, float] = {}
+
+    def begin(self, token: str) -> PersonSession:
+        """A session of whoever has the API key ``token``. Raises TokenError."""
+        key = self._keys.find(token)
+        principal = principal_of(key)
+        made = PersonSession(
+            token_urlsafe(_BYTES), token_urlsafe(_BYTES), principal.name, principal, key, self._clock()
+        )
+        of_person = [one for one, session in self._sessions.items() if session.name == made.name]
+        for digest in of_person[: max(0, len(of_person) - SESSIONS_OF_PERSON + 1)]:
+            self._remove(digest)
+        while len(self._sessions) >= SESSIONS:
+            self._remove(next(iter(self._sessions)))
+        digest = _digest(made.secret)
+        self._sessions[digest], self._used[digest] = made, made.began
+        return made
+
+    def of(self, cookies: str | None, name: str) -> PersonSession | None:
+        """The session of a request with these ``Cookie``s, of which ours is called ``name``."""
+        for pair in (cookies or "").split(";"):
+            key, _, value = pair.strip().partition("=")
+            if key == name and (found := self._current(_digest(value))) is not None:
+                return found
+        return None
+
+    def end(self, session: BrowserSession) -> None:
+        """Signs a browser out."""
+        self._remove(_digest(session.secret))
+
+    def _current(self, digest: bytes) -> PersonSession | None:
+        # Found by its digest: how long that takes says nothing of the secret.
+        session, now = self._sessions.get(digest), self._clock()
+        if session is None or session.key is None:
+            return None
+        try:
+            if now >= min(self._used[digest] + IDLE, session.began + LONGEST):
+                raise TokenError("it has ended")
+            key = self._keys.renewed(session.key)
+        except TokenError:
+            self._remove(digest)
+            return None
+        if key != session.key:
+            session = msgspec.structs.replace(session, key=key, principal=principal_of(key), name=key.name)
+            self._sessions[digest] = session
+        self._used[digest] = now
+        return session
+
+    def _remove(self, digest: bytes) -> None:
+        self._sessions.pop(digest, None)
+        self._used.pop(digest, None)
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
