@@ -1,7 +1,7 @@
-"""People on one proxy: what one may not use is not there for them, and what one has, no other has.
+"""What a person may not use is not there for them: not in lists, searches, calls, programs or errors.
 
-The strongest form of the first: whoever may use a part gets, for any request, the very reply of a proxy that
-has only this part.
+The strongest form: whoever may use a part gets, for any request, the very reply of a proxy that has only this
+part.
 """
 
 import asyncio
@@ -10,70 +10,22 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
-from helpers.driver import MODERN, comes_true, proxy_of
+from helpers.driver import comes_true, proxy_of
+from helpers.people import BOB, FORM, Json, ask, own, person, tool, use
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcpzip_fakes.launch import FakeServer
 from msgspec.structs import replace
 
 from mcpzip.config.reading import parse
-from mcpzip.model.principal import Principal
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.proxy import Proxy
-from mcpzip.server.endpoint import Endpoint, error_response
-from mcpzip.wire import Era, ScopeError
+from mcpzip.server.endpoint import Endpoint
+from mcpzip.wire import Era
 
-Json = dict[str, Any]
 StartFake = Callable[..., FakeServer]
-
-ISSUER = "https://login.example.org"
-META = "io.modelcontextprotocol/"
-FORM = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {"elicitation": {"form": {}}}}
-
-
-def person(name: str, *groups: str, scopes: tuple[str, ...] = ()) -> Principal:
-    return Principal(ISSUER, name, name, frozenset(groups), frozenset(scopes))
-
-
-ANN, BOB = person("ann", "keepers"), person("bob")
-
-
-async def ask(
-    endpoint: Endpoint, who: Principal | None, method: str, params: Json, client: Client | None = None
-) -> Json:
-    """The reply to a request of a modern client of ``who``, or of ``client``: its result, or its error."""
-    client = client or Client(Era.MODERN, has_session=False, principal=who)
-    exchange = Exchange(client, b"1", json.dumps({"_meta": FORM, **params}).encode())
-    exchange.capabilities = client.capabilities = json.dumps(FORM[f"{META}clientCapabilities"]).encode()
-    try:
-        result = endpoint.begin(method, exchange)
-        text = result if isinstance(result, bytes) else await result
-        return dict(json.loads(endpoint.finished(method, exchange, text)))
-    except Exception as failure:
-        error = error_response(failure)
-        told = {"code": error.code, "message": error.message}
-        if isinstance(error, ScopeError):
-            told["scopes"] = list(error.scopes)
-        return {"error": told | ({} if error.data is None else {"data": json.loads(error.data)})}
-
-
-def own(tool: str, **arguments: object) -> Json:
-    return {"name": tool, "arguments": arguments}
-
-
-def use(name: str, **arguments: object) -> Json:
-    return own("execute_tool", name=name, arguments=arguments)
-
-
-# --- what isn't theirs is not there
-
-
-def tool(name: str, description: str, **more: object) -> Json:
-    return {"name": name, "description": description, "result": {"text": name}, **more}
-
 
 SHOWN = [
     tool("file_memo", "File a memo in the archive."),
@@ -334,102 +286,6 @@ async def test_globs_of_tools_are_of_nothing_else(fake_mcp: StartFake, tmp_path:
     assert {call["name"] for call in fake.record.calls()} == {"find_memo"}
 
 
-# --- what one has, no other has
-
-
-BIG = {"name": "dump", "result": {"text": "a line of a long text\n" * 4_000}}
-ASKS = {
-    "name": "book",
-    "result": {
-        "text": "booked for {question.content.people}",
-        "ask": {
-            "method": "elicitation/create",
-            "params": json.dumps(
-                {
-                    "mode": "form",
-                    "message": "For how many?",
-                    "requestedSchema": {"type": "object", "properties": {}},
-                }
-            ),
-        },
-    },
-}  # fmt: skip
-
-
-@pytest.fixture
-async def shop(fake_mcp: StartFake, tmp_path: Path) -> AsyncIterator[tuple[Endpoint, FakeServer]]:
-    fake = fake_mcp(name="shop", tools=[BIG, ASKS, tool("sell", "Sell it.")], era="legacy")
-    async with proxy_of(tmp_path, fake, policy={"tools": {"shop__sell": "ask"}}) as proxy:
-        yield Endpoint(proxy), fake
-
-
-@pytest.mark.parametrize("other", [BOB, person("ann-2"), Principal("https://other", "ann"), None])
-async def test_a_kept_result_is_of_who_called(
-    shop: tuple[Endpoint, FakeServer], other: Principal | None
-) -> None:
-    endpoint, _ = shop
-    reply = await ask(endpoint, ANN, "tools/call", use("shop__dump"))
-    handle = re.findall(r"r\d+-[a-z2-7]{16}", str(reply))[0]
-    requests = [
-        ("tools/call", use(handle)),
-        ("tools/call", use(handle, lines="1:3")),
-        ("resources/read", {"uri": f"mcpzip-result:{handle}"}),
-        ("tools/call", use("shop__sell", x={"$kept": handle})),
-    ]
-    for method, params in requests:
-        assert "not kept any more" in str(await ask(endpoint, other, method, params))
-    renewed = person("ann", scopes=("more",))  # the same person with another token
-    for method, params in requests[:3]:
-        assert "a line of a long text" in str(await ask(endpoint, renewed, method, params))
-
-
-async def test_a_call_that_waits_is_of_who_made_it(shop: tuple[Endpoint, FakeServer]) -> None:
-    endpoint, fake = shop
-    asked = await ask(endpoint, ANN, "tools/call", use("shop__book"))
-    assert asked["resultType"] == "input_required", asked
-    (key,) = asked["inputRequests"]
-    answered = {
-        **use("shop__book"),
-        "requestState": asked["requestState"],
-        "inputResponses": {key: {"action": "accept", "content": {"people": 2}}},
-    }
-    for other in (BOB, None):
-        reply = await ask(endpoint, other, "tools/call", answered)
-        assert "of no call that waits" in reply["error"]["message"]
-    reply = await ask(endpoint, ANN, "tools/call", answered)
-    assert "error" not in reply, reply
-    assert len(fake.record.calls("book")) == 1
-
-
-async def test_a_yes_is_of_who_said_it(shop: tuple[Endpoint, FakeServer]) -> None:
-    endpoint, fake = shop
-    asked = await ask(endpoint, ANN, "tools/call", use("shop__sell"))
-    assert asked["resultType"] == "input_required"
-    (key,) = asked["inputRequests"]
-    yes = {"requestState": asked["requestState"], "inputResponses": {key: {"action": "accept"}}}
-    for other in (BOB, None):
-        reply = await ask(endpoint, other, "tools/call", {**use("shop__sell"), **yes})
-        assert reply.get("resultType") == "input_required"  # asked anew
-    assert fake.record.calls("sell") == []
-    assert "sell" in str(await ask(endpoint, ANN, "tools/call", {**use("shop__sell"), **yes}))
-    assert len(fake.record.calls("sell")) == 1
-
-
-async def test_a_kept_result_goes_with_the_right_to_its_tool(fake_mcp: StartFake, tmp_path: Path) -> None:
-    fake = fake_mcp(name="shop", tools=[BIG])
-    async with proxy_of(tmp_path, fake, access=[{"allow": "shop"}]) as proxy:
-        endpoint = Endpoint(proxy)
-        reply = await ask(endpoint, ANN, "tools/call", use("shop__dump"))
-        handle = re.findall(r"r\d+-[a-z2-7]{16}", str(reply))[0]
-        assert "a line of a long text" in str(await ask(endpoint, ANN, "tools/call", use(handle)))
-        text = json.dumps({"mcpServers": {"shop": fake.config}, "access": []}).encode()
-        proxy.reconfigure(replace(parse(text, proxy.config.path, {}), search=proxy.config.search))
-        for params in (use(handle), use("shop__dump", x={"$kept": handle})):
-            reply = await ask(endpoint, ANN, "tools/call", params)
-            assert "a line of a long text" not in str(reply)
-            assert "dump" not in str(reply).replace("shop__dump", "") or "shop__dump" in str(params)
-
-
 async def test_only_what_may_be_read_is_told_of(fake_mcp: StartFake, tmp_path: Path) -> None:
     desk, vault = fake_mcp(name="desk", tools=SHOWN, **DESK), fake_mcp(name="vault", **VAULT)
     async with proxy_of(tmp_path, desk, vault, access=[{"allow": "desk"}]) as proxy:
@@ -453,50 +309,3 @@ async def test_only_what_may_be_read_is_told_of(fake_mcp: StartFake, tmp_path: P
         assert [method for method, _ in heard] == ["notifications/resources/updated"]
         listening.cancel()
         await asyncio.wait({listening})
-
-
-async def test_what_one_has_seen_another_has_not(fake_mcp: StartFake, tmp_path: Path) -> None:
-    mail = fake_mcp(name="mail", tools=[tool("read", "Read mail.")])
-    web = fake_mcp(name="web", tools=[tool("post", "Post it.")])
-    flows = [{"from": "mail", "to": "web", "do": "deny"}]
-    async with proxy_of(tmp_path, mail, web, policy={"flows": flows}) as proxy:
-        endpoint = Endpoint(proxy)
-        await ask(endpoint, ANN, "tools/call", use("mail__read"))
-        assert "denied by policy" in str(await ask(endpoint, ANN, "tools/call", use("web__post")))
-        assert "denied by policy" not in str(await ask(endpoint, BOB, "tools/call", use("web__post")))
-
-
-async def test_the_audit_log_says_who_called(fake_mcp: StartFake, tmp_path: Path) -> None:
-    shop = fake_mcp(name="shop", tools=[tool("sell", "Sell it.")])
-    async with proxy_of(tmp_path, shop, audit=True) as proxy:
-        endpoint = Endpoint(proxy)
-        await ask(endpoint, ANN, "tools/call", use("shop__sell"))
-        await ask(endpoint, None, "tools/call", use("shop__sell"))
-    written = await asyncio.to_thread((tmp_path / "audit" / "config.json.audit.jsonl").read_bytes)
-    lines = [json.loads(line) for line in written.splitlines()]
-    assert lines[0]["principal"] == {"issuer": ISSUER, "subject": "ann", "name": "ann"}
-    assert "principal" not in lines[1]
-
-
-async def test_who_calls_too_often_is_told_when_to_try_again(fake_mcp: StartFake, tmp_path: Path) -> None:
-    shop = fake_mcp(name="shop", tools=[tool("sell", "Sell it."), tool("look", "Look at it.")])
-    limits = [{"of": "shop__sell", "calls": 2, "seconds": 3_600}]
-    async with proxy_of(tmp_path, shop, rate_limits=limits, audit=True, code={"effects": "allow"}) as proxy:
-        endpoint = Endpoint(proxy)
-        for _ in range(2):
-            assert "isError" not in await ask(endpoint, ANN, "tools/call", use("shop__sell"))
-        reply = await ask(endpoint, ANN, "tools/call", use("shop__sell"))
-        assert reply["isError"]
-        assert "Nothing ran: try again in 1800 s" in str(reply)
-        assert reply["_meta"]["mcpzip/retryAfter"] == 1_800
-        program = own("run_code", code="return shop__sell()")
-        assert "2 calls in 3600 s" in str(await ask(endpoint, ANN, "tools/call", program))
-        for who in (ANN, BOB, None):
-            assert "isError" not in await ask(endpoint, who, "tools/call", use("shop__look"))
-        assert "isError" not in await ask(endpoint, BOB, "tools/call", use("shop__sell"))
-        for _ in range(5):
-            assert "isError" not in await ask(endpoint, None, "tools/call", use("shop__sell"))
-    assert len(shop.record.calls("sell")) == 8
-    written = await asyncio.to_thread((tmp_path / "audit" / "config.json.audit.jsonl").read_bytes)
-    outcomes = [json.loads(line)["outcome"] for line in written.splitlines()]
-    assert outcomes.count("rate limited") >= 1
