@@ -1,15 +1,19 @@
 """What applications of pages share: the answers under way, routes, forms and our own files."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import TypeVar
 
+from mcpzip.model import sanitize
+from mcpzip.model.errors import McpzipError
+from mcpzip.model.redaction import redact
 from mcpzip.server.http.request import HttpRequest
 from mcpzip.server.http.response import HttpResponse
-from mcpzip.ui.page import Answer, fields_of, refused
+from mcpzip.ui.page import Answer, TooManyFieldsError, fields_of, refused
 from mcpzip.ui.rendering import from_path_part
+from mcpzip.ui.sign_in import BrowserSession
 
 _STATIC: Mapping[str, bytes] = {
     "style.css": b"text/css; charset=utf-8",
@@ -19,6 +23,7 @@ _STATIC: Mapping[str, bytes] = {
 """The files that a browser gets without a sign-in, which say nothing of anybody."""
 _FORM = "application/x-www-form-urlencoded"
 H = TypeVar("H")
+V = TypeVar("V")
 
 
 class Answering:
@@ -67,6 +72,41 @@ class Answering:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+
+async def answer_at(
+    path: str,
+    request: HttpRequest,
+    session: BrowserSession,
+    root: str,
+    routes: Mapping[tuple[str, str], Callable[[V], Awaitable[Answer]]],
+    visit: Callable[[str, Mapping[str, str], bool], V],
+    sign_out: Callable[[], Answer],
+) -> Answer:
+    """The page at ``path`` below ``root``, or what a form of it does. A form's token is checked before
+    anything else is done with the form.
+
+    visit: makes what a handler of ``routes`` is given: of the part of the path that a page leaves open, the
+    fields, and whether a form was sent.
+    """
+    is_post = request.method == "POST"
+    try:
+        fields = form_of(request) if is_post else fields_of(request.query)
+    except TooManyFieldsError as error:
+        return refused(400, "This form is too large", str(error), root)
+    if is_post and not session.allows(fields.get("form_token", "")):
+        text = "The form is not of this page, or from before the last sign-in. Load the page again."
+        return refused(403, "This form is not valid", text, root)
+    if is_post and path == "/sign-out":
+        return sign_out()
+    found = route(routes, "POST" if is_post else "GET", path)
+    if found is None:
+        return refused(404, "There is no such page", "The address is wrong.", root)
+    handler, name = found
+    try:
+        return await handler(visit(name, fields, is_post))
+    except McpzipError as error:
+        return refused(503, "This can't be shown now", sanitize.lines(redact(str(error))), root)
 
 
 def route(routes: Mapping[tuple[str, str], H], method: str, path: str) -> tuple[H, str] | None:

@@ -4,17 +4,14 @@ The order of the checks: where the request comes from (`admission`), then the se
 form's token. Nothing of a page runs before all of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from mcpzip.model import sanitize
-from mcpzip.model.errors import McpzipError
-from mcpzip.model.redaction import redact
 from mcpzip.server.http.request import HttpRequest
 from mcpzip.server.http.response import HttpResponse, Refusal
 from mcpzip.ui.admission import SECURITY_HEADERS, TOO_LARGE, refusal_of
-from mcpzip.ui.answering import Answering, form_of, route, static_answer
+from mcpzip.ui.answering import Answering, answer_at, form_of, static_answer
 from mcpzip.ui.changes import Changes
-from mcpzip.ui.page import HTML, Answer, TooManyFieldsError, Visit, fields_of, redirect, refused
+from mcpzip.ui.page import HTML, Answer, TooManyFieldsError, Visit, redirect, refused
 from mcpzip.ui.pages import ROUTES
 from mcpzip.ui.rendering import render
 from mcpzip.ui.sign_in import BrowserSession, SignIn, cookie, cookie_name
@@ -94,24 +91,12 @@ class PageApplication(Answering):
 
     async def _answer(self, request: HttpRequest, session: BrowserSession, path: str) -> Answer:
         """The page at ``path``, which is below the root."""
-        is_post, root = request.method == "POST", self._sign_in.root
-        try:
-            fields = form_of(request) if is_post else fields_of(request.query)
-        except TooManyFieldsError as error:
-            return refused(400, "This form is too large", str(error), root)
-        if is_post and not session.allows(fields.get("form_token", "")):
-            text = "The form is not one of this page, or from an earlier run. Go back, load the page again."
-            return refused(403, "This form is not valid", text, root)
-        if is_post and path == "/sign-out":
-            return self._end(session)
-        found = route(ROUTES, "POST" if is_post else "GET", path)
-        if found is None:
-            return refused(404, "There is no such page", "The address is wrong.", root)
-        handler, name = found
-        try:
-            return await handler(Visit(self._sources, session, root, name, fields, is_post))
-        except McpzipError as error:
-            return refused(503, "This can't be shown now", sanitize.lines(redact(str(error))), root)
+        root = self._sign_in.root
+
+        def visit(name: str, fields: Mapping[str, str], is_post: bool) -> Visit:
+            return Visit(self._sources, session, root, name, fields, is_post)
+
+        return await answer_at(path, request, session, root, ROUTES, visit, lambda: self._end(session))
 
     def _stream(self, response: HttpResponse) -> None:
         if self._changes.is_full:

@@ -6,21 +6,18 @@ form's token. Nothing of a page runs before all of them.
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from secrets import token_urlsafe
 from urllib.parse import urlsplit
 
 from mcpzip.identity.api_keys import ApiKeys
 from mcpzip.identity.errors import TokenError
-from mcpzip.model import sanitize
-from mcpzip.model.errors import McpzipError
-from mcpzip.model.redaction import redact
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.http.request import HttpRequest
 from mcpzip.server.http.response import HttpResponse, Refusal
 from mcpzip.ui.admission import SECURITY_HEADERS, refusal_at
-from mcpzip.ui.answering import Answering, form_of, route, static_answer
-from mcpzip.ui.page import HTML, Answer, PersonVisit, TooManyFieldsError, fields_of, redirect, refused
+from mcpzip.ui.answering import Answering, answer_at, form_of, static_answer
+from mcpzip.ui.page import HTML, Answer, PersonVisit, TooManyFieldsError, redirect, refused
 from mcpzip.ui.rendering import render
 from mcpzip.ui.team.limits import LIMITS, PAGES_OF_PERSON
 from mcpzip.ui.team.pages import ROUTES
@@ -118,25 +115,12 @@ class TeamApplication(Answering):
 
     async def _answer(self, request: HttpRequest, session: PersonSession, path: str) -> Answer:
         """The page at ``path``, which is below the root."""
-        is_post, root = request.method == "POST", self._root
-        try:
-            fields = form_of(request) if is_post else fields_of(request.query)
-        except TooManyFieldsError as error:
-            return refused(400, "This form is too large", str(error), root)
-        if is_post and not session.allows(fields.get("form_token", "")):
-            text = "The form is not one of this page, or of an earlier sign-in. Load the page again."
-            return refused(403, "This form is not valid", text, root)
-        if is_post and path == "/sign-out":
-            return self._end(session)
-        found = route(ROUTES, "POST" if is_post else "GET", path)
-        if found is None:
-            return refused(404, "There is no such page", "The address is wrong.", root)
-        handler, name = found
         person = Person(self._proxy, session.principal, self._numbers)
-        try:
-            return await handler(PersonVisit(person, session, root, name, fields, is_post))
-        except McpzipError as error:
-            return refused(503, "This can't be shown now", sanitize.lines(redact(str(error))), root)
+
+        def visit(name: str, fields: Mapping[str, str], is_post: bool) -> PersonVisit:
+            return PersonVisit(person, session, self._root, name, fields, is_post)
+
+        return await answer_at(path, request, session, self._root, ROUTES, visit, lambda: self._end(session))
 
 
 def _sign_in_page(status: int, *, wrong: bool = False) -> Answer:
