@@ -184,18 +184,29 @@ def test_the_config_is_checked_while_it_is_typed(browser: Browser, served: Serve
         assert text.evaluate("one => one === document.activeElement && one.selectionStart") == 18
         text.fill(before)
         page.get_by_text("It can be used").wait_for()
+        page.route("**/config/check", lambda route: route.fulfill(body="no list"))
+        text.fill("{")
+        page.get_by_text("This text could not be checked").wait_for()
+        assert page.get_by_text("It can be used").count() == 0
 
 
-def test_a_change_is_seen_without_a_reload(browser: Browser, served: Served, place: Path) -> None:
-    with opened(browser, served) as page:
+def test_a_change_is_seen_without_a_reload_and_moves_nothing(
+    browser: Browser, served: Served, place: Path
+) -> None:
+    with opened(browser, served, width=360) as page:
         page.goto(f"{served.origin}{served.root}/servers")
         page.evaluate("window.same = true")
+        region = page.get_by_role("group", name="Servers")
+        region.focus()
+        scrolled = region.evaluate("one => { one.scrollLeft = 40; return one.scrollLeft }")
+        assert scrolled == 40
         config = json.loads(place.read_text())
         config["mcpServers"]["another"] = {"command": "nothing"}
         with page.expect_response(lambda one: one.url.endswith("/servers")):
             place.write_text(json.dumps(config))
         page.get_by_role("link", name="another").wait_for()
         assert page.evaluate("window.same")
+        assert region.evaluate("one => [one === document.activeElement, one.scrollLeft]") == [True, 40]
 
 
 def test_a_change_that_nobody_saw_is_seen_when_the_tab_is(

@@ -8,6 +8,15 @@ function signIn(form, token) {
   form.requestSubmit();
 }
 
+// What can be scrolled, and has the focus for that.
+const REGIONS = '[tabindex="0"]';
+
+// What tells an element of a page from the others, also in a newer version of the page.
+function nameOf(element) {
+  const names = ["href", "aria-labelledby", "aria-label"].map((name) => element.getAttribute(name));
+  return [element.tagName, ...names].join("\n");
+}
+
 // A page says by `data-live` that it changes by itself, and where news are told. It is asked for again, whole, when there is news.
 class Live {
   constructor(main) {
@@ -52,10 +61,18 @@ class Live {
       const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
       this.missed ||= this.busy;
       if (next === null || this.busy || next.innerHTML === this.main.innerHTML) return;
-      const place = document.activeElement;
-      const link = this.main.contains(place) ? place.getAttribute("href") : null;
+      const focused = this.main.contains(document.activeElement) ? nameOf(document.activeElement) : null;
+      const scrolled = new Map();
+      for (const each of this.main.querySelectorAll(REGIONS)) {
+        scrolled.set(nameOf(each), [each.scrollLeft, each.scrollTop]);
+      }
       this.main.replaceChildren(...next.childNodes);
-      if (link !== null) this.main.querySelector(`a[href="${CSS.escape(link)}"]`)?.focus();
+      for (const each of this.main.querySelectorAll(REGIONS)) {
+        const before = scrolled.get(nameOf(each));
+        if (before !== undefined) each.scrollTo(...before);
+      }
+      const again = [...this.main.querySelectorAll(`a[href], ${REGIONS}`)];
+      if (focused !== null) again.find((each) => nameOf(each) === focused)?.focus({ preventScroll: true });
     } catch {
       // `mcpzip ui` has ended; the page stays as it is
     } finally {
@@ -92,12 +109,21 @@ class Check {
     body.set("part", "problems");
     try {
       const answer = await fetch(this.form.dataset.check, { method: "POST", body, redirect: "error", signal });
-      if (!answer.ok) return;
-      const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("problems");
-      if (next !== null) document.getElementById("problems").replaceChildren(...next.childNodes);
-    } catch {
-      // another letter was typed, or `mcpzip ui` has ended
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const next = page.getElementById("problems");
+      if (answer.ok && next !== null) document.getElementById("problems").replaceChildren(...next.childNodes);
+      else this.unchecked();
+    } catch (error) {
+      if (error.name !== "AbortError") this.unchecked(); // else another letter was typed
     }
+  }
+
+  // What was said of an earlier text doesn't stay under another one.
+  unchecked() {
+    const text = document.createElement("p");
+    text.className = "warn";
+    text.textContent = "This text could not be checked. Press Check to see why.";
+    document.getElementById("problems").replaceChildren(text);
   }
 
   show(line, column) {
