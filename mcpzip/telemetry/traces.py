@@ -9,6 +9,7 @@ The rules:
    so, because it can hold anything.
 """
 
+import re
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _W3C = TraceContextTextMapPropagator()
 _PARENT, _STATE, _BAGGAGE = "traceparent", "tracestate", "baggage"
 _LONGEST_HEADER = 1_024
+_QUERY = re.compile("[?#]")
 Attributes = dict[str, str | int]
 
 
@@ -101,7 +103,7 @@ class RequestTrace:
         elif method == "prompts/get":
             attributes[names.PROMPT] = _text(fields.get("name"))
         elif method.startswith("resources/") and "uri" in fields:
-            attributes[names.RESOURCE] = _text(fields["uri"])
+            attributes[names.RESOURCE] = _uri(fields["uri"])
         if id and id != b"null":
             attributes[names.REQUEST_ID] = id[: names.LONGEST].decode("utf-8", "replace").strip('"')
         if version := _text(meta.get("io.modelcontextprotocol/protocolVersion")):
@@ -134,7 +136,7 @@ class RequestTrace:
         elif method == "prompts/get":
             attributes[names.PROMPT] = _text(fields.get("name"))
         elif "uri" in fields:
-            attributes[names.RESOURCE] = _text(fields["uri"])
+            attributes[names.RESOURCE] = _uri(fields["uri"])
         span = recorder.tracer.start_span(
             name, self._context, kind=SpanKind.CLIENT, attributes={**measured, **attributes}
         )
@@ -229,6 +231,11 @@ def _place(server: "ServerConfig | None") -> Attributes:
         found[names.ADDRESS] = host
         found[names.PORT] = port or (443 if url.scheme == "https" else 80)
     return found
+
+
+def _uri(raw: bytes) -> str:
+    """The URI of a resource without its query and fragment, which may hold a secret."""
+    return _QUERY.split(_text(raw), 1)[0]
 
 
 def _text(raw: bytes | None, longest: int = names.LONGEST) -> str:

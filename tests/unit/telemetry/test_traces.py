@@ -194,6 +194,15 @@ def test_what_gauges_show() -> None:
     assert recorded.points("mcpzip.clients") == [{}]
 
 
+def test_the_query_of_a_resource_is_in_no_span() -> None:
+    recorded = Recorded()
+    fields = {"uri": b'"docs://page?key=sesame#part"'}
+    trace = recorded.recorder.request("resources/read", b"1", fields, {}, over_http=False)
+    trace.upstream("docs", "resources/read", fields, is_listed=False).end()
+    trace.end(b"{}", failed=False)
+    assert [(span.attributes or {})[names.RESOURCE] for span in recorded.spans()] == ["docs://page"] * 2
+
+
 def test_a_session_is_measured_once() -> None:
     recorded = Recorded()
     recorded.recorder.joined("a")
