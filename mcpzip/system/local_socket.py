@@ -121,13 +121,15 @@ def can_listen_in(folder: str) -> bool:
         return True
 
 
-def identity(path: str) -> "tuple[int, int] | None":
-    """What tells the socket at ``path`` from one that another process made there; None if there is none."""
+def identity(path: str) -> "tuple[int, int, int] | None":
+    """What tells the socket at ``path`` from one that another process made there; None if there is none. The
+    time belongs to it, because a new file often gets the number of the one that was removed.
+    """
     try:
         found = os.lstat(path)
     except OSError:
         return None
-    return (found.st_dev, found.st_ino)
+    return (found.st_dev, found.st_ino, found.st_mtime_ns)
 
 
 def take_lock(path: str) -> int | None:

@@ -36,6 +36,18 @@ def test_who_connects_is_heard(place: Path) -> None:
                 assert other.recv(1) == b"x"
 
 
+def test_a_socket_is_told_from_a_later_one_with_the_same_inode(place: Path) -> None:
+    """A file system gives a new file the number of the one that was removed, if no other file took it."""
+    with local_socket.listen(str(place)):
+        first = local_socket.identity(str(place))
+        connection = local_socket.connect(str(place))
+        assert connection is not None
+        connection.close()
+        assert local_socket.identity(str(place)) == first is not None
+        os.utime(place, ns=(1, 1))  # what a later one is, as far as its file says
+        assert local_socket.identity(str(place)) != first
+
+
 def test_without_a_listener_there_is_no_connection(place: Path) -> None:
     assert local_socket.connect(str(place)) is None
     place.parent.mkdir(mode=0o700)
