@@ -214,8 +214,9 @@ class Home:
     # --- what the server did
 
     def noted(self, key: str) -> list[Json]:
-        """The lines of the server's log with this key."""
-        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        """The lines of the server's log with this key, without one that is being written."""
+        whole, _, _ = (self.log.read_text() if self.log.exists() else "").rpartition("\n")
+        lines = whole.splitlines()
         return [found for each in lines if key in (found := json.loads(each))]
 
     def calls(self, tool: str) -> list[Json]:

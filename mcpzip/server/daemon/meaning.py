@@ -7,7 +7,8 @@ The rules:
 2. It doesn't if a variable differs that selects the interpreter, the version or the libraries of a server,
    and that this server really inherits: `SELECTING`. A launcher such as ``npx`` looks at few of them; a
    program that isn't known may look at all.
-3. Whatever else a server inherits is that of the agent that came first.
+3. Whatever else a server inherits is that of the agent that started the daemon or, if its values differ,
+   of the first agent with the other values.
 """
 
 import os

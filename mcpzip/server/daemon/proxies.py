@@ -1,7 +1,8 @@
 """The proxies of a daemon: one for each environment in which the config means something else.
 
 The rule: clients share a proxy, and so the processes of servers, if the config means the same to them
-(`meaning`). The rest of a server's environment is that of the client that came first.
+(`meaning`). The rest of a server's environment is the daemon's, which is that of the agent that
+started it, and for other proxies that of the client that came first.
 """
 
 import asyncio
@@ -178,7 +179,8 @@ class SharedProxies:
     async def _make(self, environment: Mapping[str, str], folder: str | None) -> SharedProxy | None:
         prepared = self._first
         if prepared is not None and mean_the_same(prepared.config, environment, self._environment):
-            self._first = None
+            # Its file was read in the daemon's environment, in which it is read again when it is edited.
+            self._first, environment = None, self._environment
         else:
             if len(self._proxies) >= ENVIRONMENTS and not await self._close_one_unused():
                 return None

@@ -144,6 +144,21 @@ def test_an_edit_that_refers_to_a_variable_gives_each_agent_its_own_value(home: 
         assert home.pid is not None
 
 
+def test_an_edit_gives_no_agent_the_value_of_the_daemons_own_environment(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "of the daemon")  # if it is not the first agent that started it
+    with home.running("mcpzip.server.daemon.daemon"), home.serving(TOKEN="of one") as one:
+        assert said(one)["pid"]
+        assert home.pid is not None
+        assert pids(home) == [one.process.pid]
+        edited = json.loads(home.config.read_text())
+        edited["mcpServers"]["up"]["env"] = {"TOKEN": "${TOKEN}"}
+        home.config.write_text(json.dumps(edited))
+        until(lambda: said(one)["token"])
+        assert said(one)["token"] == "of one"
+
+
 def pids(home: Home) -> list[int]:
     return [client["pid"] for proxy in home.ask("report")["proxies"] for client in proxy["clients"]]
 
