@@ -8,13 +8,12 @@ import asyncio
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
+from mcpzip.auth.authorization_request import plain_url
 from mcpzip.auth.authorization_response import AuthorizationCode, AuthorizationDenied
 from mcpzip.auth.callback import Callback
 from mcpzip.model.errors import LoginError
-
-_URL_SIGNS = "!#$%&'()*+,-./:;=?@[]_~"
 
 
 class LoopbackLogin:
@@ -59,7 +58,7 @@ class LoopbackLogin:
         """Begins to wait for the answer to ``url``, which is returned as it may be shown and opened. Raises
         LoginError.
         """
-        url = _plain(url, self._server)
+        url = plain_url(url, self._server)
         states = [value for name, value in parse_qsl(urlsplit(url).query) if name == "state"]
         if not states:
             raise LoginError(f"The sign-in page of {self._server} has no state, so it was not opened.")
@@ -83,20 +82,3 @@ class LoopbackLogin:
     def _at_callback(self) -> Callback:
         assert self._callback is not None, "used outside its `async with`"
         return self._callback
-
-
-def _plain(url: str, server: str) -> str:
-    """``url`` as it may be shown on a terminal and given to a browser. Raises LoginError.
-
-    A server named it: one that isn't a web page could start a program (CVE-2025-6514).
-    """
-    try:
-        parts = urlsplit(url)
-        plain = parts.scheme in ("https", "http") and parts.hostname and "@" not in parts.netloc
-        url.encode()
-    except ValueError:  # a bracket that is not closed, or half of a character
-        plain = False
-    if not plain:
-        why = "is no plain web address, so it was not opened"
-        raise LoginError(f"The sign-in page of {server} {why}. Tell whoever runs it.")
-    return quote(url, safe=_URL_SIGNS + "%")

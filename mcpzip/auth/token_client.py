@@ -4,19 +4,21 @@ machine's own credentials (OAuth 2.1; MCP, basic/authorization).
 The rule: nobody, and nothing secret, is sent to an authorization server whose metadata were not checked.
 """
 
-import base64
-import hashlib
 import hmac
 import os
-import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Protocol
-from urllib.parse import urlencode
 
 import httpx
 
+from mcpzip.auth.authorization_request import (
+    authorization_url,
+    check_answering_issuer,
+    code_form,
+    new_proof,
+)
 from mcpzip.auth.authorization_response import AuthorizationCode
 from mcpzip.auth.challenge import Challenge
 from mcpzip.auth.client import (
@@ -47,7 +49,6 @@ from mcpzip.auth.url_policy import check_resolved_url
 from mcpzip.config.schema import AuthConfig, ServerConfig
 from mcpzip.model.errors import LoginError
 from mcpzip.model.quoting import shortened
-from mcpzip.model.redaction import register
 from mcpzip.system.threads import in_thread
 
 _NOTHING_READ = object()
@@ -240,34 +241,19 @@ class TokenClient:
         if metadata is not None:  # a browser goes there, and asks nobody
             page = metadata.authorization_endpoint
             await check_resolved_url("the page to sign in on", page, self.server_urls)
-        verifier, state = secrets.token_urlsafe(96), secrets.token_urlsafe(32)
-        register(verifier, passing=True)
-        digest = hashlib.sha256(verifier.encode()).digest()
-        query = {
-            "response_type": "code",
-            "client_id": client.client_id,
-            "redirect_uri": self._redirect_uri,
-            "state": state,
-            "code_challenge": base64.urlsafe_b64encode(digest).decode().rstrip("="),
-            "code_challenge_method": "S256",
+        proof, uri = new_proof(), self._redirect_uri
+        more = {
             **found.resource_parameter(protocol_version),
             **({"scope": scope} if scope else {}),
             # OpenID Connect Core 1.0, 11
             **({"prompt": "consent"} if _OFFLINE in scope.split() else {}),
         }
-        await self._login.show(f"{page}{'&' if '?' in page else '?'}{urlencode(query)}")
+        await self._login.show(authorization_url(page, client.client_id, uri, proof, more))
         answer = await self._login.answer()
-        register(answer.code, passing=True)
-        if not hmac.compare_digest(answer.state.encode(), state.encode()):
+        if not hmac.compare_digest(answer.state.encode(), proof.state.encode()):
             raise LoginError("the browser came back with the state of another login.")
-        _check_answering_issuer(answer.iss, metadata)
-        form = {
-            "grant_type": "authorization_code",
-            "code": answer.code,
-            "redirect_uri": self._redirect_uri,
-            "client_id": client.client_id,
-            "code_verifier": verifier,
-        }
+        check_answering_issuer(answer.iss, metadata)
+        form = code_form(answer.code, client.client_id, uri, proof)
         return form, authenticate(client, form)
 
 
@@ -291,20 +277,3 @@ def granted(found: Discovered, client: Client, token: Token, scope: str, now: fl
 def no_metadata(issuer: str) -> LoginError:
     """The error for an authorization server that says nothing about itself."""
     return LoginError(f"{shortened(issuer)} publishes no metadata (RFC 8414) of use; tell whoever runs it.")
-
-
-def _check_answering_issuer(iss: str | None, metadata: ServerMetadata | None) -> None:
-    """Raises LoginError for an answer of another authorization server than the one that was asked: RFC 9207,
-    2.4, which compares the two as strings.
-    """
-    if iss is None:
-        if metadata is not None and metadata.authorization_response_iss_parameter_supported:
-            raise LoginError(
-                "the browser came back without saying from which authorization server, and that was promised."
-            )
-    elif metadata is None or iss != metadata.issuer:
-        asked = "one without metadata" if metadata is None else shortened(metadata.issuer)
-        raise LoginError(
-            f"the browser came back from another authorization server ({shortened(iss)}) than it was sent to "
-            f"({asked})."
-        )

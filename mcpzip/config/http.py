@@ -7,6 +7,8 @@ variable that is not set, is an error, not a warning as elsewhere.
 import os
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from mcpzip.config.node import TEXT, Node
 from mcpzip.config.paths import expand_home
 from mcpzip.config.schema import (
@@ -25,7 +27,7 @@ from mcpzip.model.risk import EFFECTS, RISK_CLASSES, RiskClass
 from mcpzip.system.network import is_confidential
 
 KEYS = ("public_url", "issuers", "api_keys", "page")
-PAGE_KEYS = ("listen", "public_url")
+PAGE_KEYS = ("listen", "public_url", "issuer", "client_id", "client_secret", "scopes")
 ISSUER_KEYS = (
     *("issuer", "scopes", "groups_claim", "name_claim", "token_type", "algorithms", "jwks_uri"),
     "introspection",
@@ -51,6 +53,7 @@ _INTROSPECTION = (
 _PAGE = (
     'write an address such as "127.0.0.1:8932", or {"listen": "…", "public_url": "https://tools.example.org"}'
 )
+_CLIENT = 'write the "client_id" of the client that you have registered for the page at the issuer'
 _SCOPES = 'write a list of scopes, such as ["mcp:tools"]'
 _CLAIM = 'write the name of a claim, such as "groups"; "a.b" is the member b of the claim a'
 _ALGORITHMS = f"write a list of {', '.join(ALGORITHMS)}"
@@ -72,12 +75,14 @@ def read_http(node: Node) -> HttpConfig:
         public_url=_public_url(url) if url else "",
         issuers=_issuers(issuers) if issuers else (),
         api_keys=_path(keys) if keys else "",
-        page=_page(page) if page else None,
     )
-    if found.page and not found.api_keys:
+    if page:
+        found = replace(found, page=_page(page, found))
+    if found.page and not (found.api_keys or found.page.client_id):
         raise node.error(
-            "people sign in to the page with an API key, and there is no api_keys",
-            'write "api_keys": "keys.json", and make keys with mcpzip keys add',
+            "nobody can sign in to the page: there is neither api_keys nor, in page, a client_id",
+            'write "api_keys": "keys.json", and make keys with mcpzip keys add; or register the page at the '
+            'issuer, and write its "client_id" into "page"',
         )
     if found.issuers and not found.public_url:
         remedy = f'write "public_url", the URL by which clients reach mcpzip: {_URL.removeprefix("write ")}'
@@ -85,14 +90,37 @@ def read_http(node: Node) -> HttpConfig:
     return found
 
 
-def _page(node: Node) -> PageConfig:
+def _page(node: Node, http: HttpConfig) -> PageConfig:
     if isinstance(node.value, str):
         return PageConfig(_given(node, _PAGE))
     _check_keys(node, _PAGE, PAGE_KEYS)
-    listen, url = map(node.get, PAGE_KEYS)
+    listen, url, named, client, secret, scopes = map(node.get, PAGE_KEYS)
     if listen is None:
         raise node.error("there is no listen", _PAGE)
-    return PageConfig(_given(listen, _PAGE), _origin(url) if url else "")
+    found = PageConfig(_given(listen, _PAGE), _origin(url) if url else "")
+    if client is None:
+        for key in filter(None, (named, secret, scopes)):
+            raise key.error("it is for a sign-in at the issuer, and there is no client_id", _CLIENT)
+        return found
+    issuer = _issuer_of_page(named or node, _url(named) if named else "", http.issuers)
+    return replace(
+        found,
+        issuer=issuer.issuer,
+        client_id=_given(client, _CLIENT),
+        client_secret=Secret(_given(secret, _CLIENT)) if secret else None,
+        scopes=_scopes(scopes) if scopes else issuer.scopes,
+    )
+
+
+def _issuer_of_page(node: Node, named: str, issuers: tuple[IssuerConfig, ...]) -> IssuerConfig:
+    """The issuer where people sign in to the page. Only one: with two, one of them could have a browser bring
+    it what is for the other (RFC 9700, 4.4).
+    """
+    fitting = [each for each in issuers if named in ("", each.issuer)]
+    if len(fitting) != 1:
+        found = "it is none of the issuers" if named else f"there are {len(issuers)} issuers"
+        raise node.error(found, 'write one of "issuers" as the "issuer" of the page: people sign in there')
+    return fitting[0]
 
 
 def _origin(node: Node) -> str:

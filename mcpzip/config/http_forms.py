@@ -81,7 +81,7 @@ def _http() -> Schema:
                 "config."
             ),
             "page": {
-                "description": "The page for who has an API key: its address ([HOST:]PORT), or an object.",
+                "description": "The page for these people: its address ([HOST:]PORT), or an object.",
                 "anyOf": [{"type": ["string", "null"]}, {"$ref": "#/$defs/page"}],
             },
         },
@@ -97,6 +97,16 @@ def _page() -> Schema:
                 "The URL by which browsers reach it, without a path. Without this key: the address itself, "
                 "which has to be on loopback."
             ),
+            "issuer": text(
+                "The one of the issuers where people sign in to the page. Without this key: the only one."
+            ),
+            "client_id": text(
+                "The client that the page is at the issuer. Without this key people sign in with an API key."
+            ),
+            "client_secret": text(
+                "The secret of that client, best as a variable. Without this key: a public client."
+            ),
+            "scopes": texts("Scopes to ask for there. Without this key: those of the issuer."),
         },
     )
 

@@ -160,11 +160,17 @@ class IssuerConfig(msgspec.Struct, frozen=True):
 
 class PageConfig(msgspec.Struct, frozen=True):
     """The page for those who may call over HTTP. listen: the address, as ``[HOST:]PORT``. public_url: the
-    origin by which browsers reach it; "" for the address itself.
+    origin by which browsers reach it; "" for the address itself. client_id, client_secret: the client that
+    the page is at ``issuer``, where people sign in to it; "" for a page without that, None for a client
+    without a secret. scopes: to ask for there.
     """
 
     listen: str
     public_url: str = ""
+    issuer: str = ""
+    client_id: str = ""
+    client_secret: Secret | None = None
+    scopes: tuple[str, ...] = ()
 
 
 class HttpConfig(msgspec.Struct, frozen=True):

@@ -11,7 +11,8 @@ from secrets import token_urlsafe
 from urllib.parse import urlsplit
 
 from mcpzip.identity.api_keys import ApiKeys
-from mcpzip.identity.errors import TokenError
+from mcpzip.identity.errors import IssuerUnavailableError, TokenError
+from mcpzip.model.principal import PrincipalId
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.http.request import HttpRequest
 from mcpzip.server.http.response import HttpResponse, Refusal
@@ -19,33 +20,40 @@ from mcpzip.ui.admission import SECURITY_HEADERS, refusal_at
 from mcpzip.ui.answering import Answering, answer_at, form_of, static_answer
 from mcpzip.ui.page import HTML, Answer, PersonVisit, TooManyFieldsError, redirect, refused
 from mcpzip.ui.rendering import render
-from mcpzip.ui.team.limits import LIMITS, PAGES_OF_PERSON
+from mcpzip.ui.team.issuer_session import IssuerSession
+from mcpzip.ui.team.issuer_sign_in import BEGIN, CALLBACK, IssuerSignIn, SignInError
+from mcpzip.ui.team.limits import LIMITS, PAGES_OF_PERSON, SIGN_INS
 from mcpzip.ui.team.pages import ROUTES
 from mcpzip.ui.team.person import CallNumbers, Person
 from mcpzip.ui.team.sessions import PersonSession, Sessions
 
 _SECURE_ROOT, _SECURE_COOKIE = "/page", "__Host-mcpzip"
+_WRONG_KEY = "This API key is not valid. Whoever runs mcpzip can make you another one."
 _STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 
 
 class TeamApplication(Answering):
-    """Serves the pages of ``proxy`` at ``origin`` to who has one of ``keys``."""
+    """Serves the pages of ``proxy`` at ``origin`` to who has one of ``keys``, or signs in at the issuer."""
 
     too_large = Refusal(413, f"A request may have {LIMITS.body:,} bytes at most.")
 
     def __init__(
         self,
         proxy: Proxy,
-        keys: ApiKeys,
+        keys: ApiKeys | None,
         origin: str,
         warn: Callable[[str], None],
+        issuer: IssuerSignIn | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """origin: by which browsers reach it. warn: is told of our defects. clock: seconds."""
+        """keys, issuer: None where nobody signs in so. origin: by which browsers reach it. warn: is told of
+        our defects. clock: seconds.
+        """
         super().__init__(warn, tells_defects=False)
         self._proxy, self._origin = proxy, origin
         self._sessions, self._numbers = Sessions(keys, clock), CallNumbers()
-        self._under_way: Counter[str] = Counter()
+        self._has_keys, self._issuer, self._signing_in = keys is not None, issuer, 0
+        self._under_way: Counter[PrincipalId] = Counter()
         parts = urlsplit(origin)
         self._is_secure = parts.scheme == "https"
         self.headers = (*SECURITY_HEADERS, _STRICT_TRANSPORT) if self._is_secure else SECURITY_HEADERS
@@ -66,25 +74,33 @@ class TeamApplication(Answering):
             self.send(response, static_answer(path.removeprefix("/static/")))
         elif path == "/sign-in" and request.method == "POST":
             self.send(response, self._begin(request))
+        elif self._issuer is not None and path in (BEGIN, CALLBACK) and request.method == "GET":
+            self._sign_in_at(self._issuer, request, response)
         elif session is not None and path == "/" and request.method != "POST":
             self.send(response, redirect(f"{root}/"))
         elif session is None or not path.startswith(root + "/"):
-            self.send(response, _sign_in_page(401))
-        elif self._under_way[session.name] >= PAGES_OF_PERSON:
+            self.send(response, self._sign_in_page(401))
+        elif self._under_way[session.principal.id] >= PAGES_OF_PERSON:
             text = f"{PAGES_OF_PERSON} pages or calls of yours are under way already. Wait for one of them."
             self.send(response, refused(503, "This is too much at once", text, root))
         else:
-            self._under_way[session.name] += 1
+            self._under_way[session.principal.id] += 1
             self.start(
                 self._answer(request, session, path.removeprefix(root)),
                 response,
-                lambda: self._left(session.name),
+                lambda: self._left(session.principal.id),
             )
 
-    def _left(self, name: str) -> None:
-        self._under_way[name] -= 1
-        if not self._under_way[name]:
-            del self._under_way[name]
+    async def close(self) -> None:
+        """See `Answering.close`."""
+        await super().close()
+        if self._issuer is not None:
+            await self._issuer.close()
+
+    def _left(self, person: PrincipalId) -> None:
+        self._under_way[person] -= 1
+        if not self._under_way[person]:
+            del self._under_way[person]
 
     # --- signing in
 
@@ -95,15 +111,60 @@ class TeamApplication(Answering):
         try:
             session = self._sessions.begin(form_of(request).get("key", "").strip())
         except (TooManyFieldsError, TokenError):
-            return _sign_in_page(403, wrong=True)
-        if (before := self._session_of(request)) is not None:
-            self._sessions.end(before)
+            return self._sign_in_page(403, _WRONG_KEY)
+        self._end_before(request)
         to = redirect(f"{self._root}/")
         return Answer(b"", to.status, (*to.headers, (b"set-cookie", self._cookie(session.secret))))
 
-    def _end(self, session: PersonSession) -> Answer:
+    def _sign_in_at(self, issuer: IssuerSignIn, request: HttpRequest, response: HttpResponse) -> None:
+        if self._signing_in >= SIGN_INS:
+            text = "Too many people are signing in at once. Try again in a moment."
+            self.send(response, self._sign_in_page(503, text))
+            return
+        self._signing_in += 1
+        work = self._to_issuer(issuer) if request.raw_path == BEGIN else self._from_issuer(issuer, request)
+        self.start(work, response, self._signed_in)
+
+    def _signed_in(self) -> None:
+        self._signing_in -= 1
+
+    async def _to_issuer(self, issuer: IssuerSignIn) -> Answer:
+        try:
+            url, cookie = await issuer.begin()
+        except SignInError as error:
+            return self._sign_in_page(503, str(error))
+        to = redirect(url)
+        return Answer(b"", to.status, (*to.headers, (b"set-cookie", cookie)))
+
+    async def _from_issuer(self, issuer: IssuerSignIn, request: HttpRequest) -> Answer:
+        over = (b"set-cookie", issuer.end_of_cookie)
+        try:
+            found = await issuer.finish(request.query, request.header("cookie"))
+        except SignInError as error:
+            page = self._sign_in_page(503 if error.is_passing else 403, str(error))
+            return Answer(page.body, page.status, (*page.headers, over))
+        session = self._sessions.begin_at_issuer(found)
+        self._end_before(request)
+        welcome = render("team_signed_in.html", root=self._root, name=session.name)
+        return Answer(welcome, 200, (HTML, over, (b"set-cookie", self._cookie(session.secret))))
+
+    def _end_before(self, request: HttpRequest) -> None:
+        """Ends the session that a browser had when it signed in again."""
+        if (before := self._session_of(request)) is not None:
+            self._sessions.end(before)
+
+    def _end(self, session: PersonSession, problem: str = "") -> Answer:
         self._sessions.end(session)
-        return Answer(_sign_in_page(200).body, 200, (HTML, (b"set-cookie", self._cookie(""))))
+        page = self._sign_in_page(401 if problem else 200, problem)
+        return Answer(page.body, page.status, (HTML, (b"set-cookie", self._cookie(""))))
+
+    def _sign_in_page(self, status: int, problem: str = "") -> Answer:
+        """problem: why nobody is signed in; "" for no reason."""
+        issuer = "" if self._issuer is None else self._issuer.issuer
+        page = render(
+            "team_sign_in.html", problem=problem, has_keys=self._has_keys, issuer=issuer, begin=BEGIN
+        )
+        return Answer(page, status)
 
     def _cookie(self, value: str) -> bytes:
         """The header ``Set-Cookie`` for a session; "" ends it."""
@@ -115,13 +176,17 @@ class TeamApplication(Answering):
 
     async def _answer(self, request: HttpRequest, session: PersonSession, path: str) -> Answer:
         """The page at ``path``, which is below the root."""
+        if isinstance(session.credential, IssuerSession):
+            try:
+                session = session.of(await session.credential.check())
+            except TokenError:
+                return self._end(session, "Your sign-in has ended. Sign in again.")
+            except IssuerUnavailableError as error:
+                text = f"Your sign-in can't be checked now, because of the issuer: {error}. Try again later."
+                return refused(503, "The issuer can't be asked", text, self._root)
         person = Person(self._proxy, session.principal, self._numbers)
 
         def visit(name: str, fields: Mapping[str, str], is_post: bool) -> PersonVisit:
             return PersonVisit(person, session, self._root, name, fields, is_post)
 
         return await answer_at(path, request, session, self._root, ROUTES, visit, lambda: self._end(session))
-
-
-def _sign_in_page(status: int, *, wrong: bool = False) -> Answer:
-    return Answer(render("team_sign_in.html", wrong=wrong), status)

@@ -24,6 +24,10 @@ LONGEST = 12 * 3600.0
 """Seconds after which it is signed out in any case."""
 PAGES_OF_PERSON = 8
 """Pages and calls of one person that are under way; more are refused."""
+SIGN_INS = 16
+"""Browsers that are on their way to the issuer, or come back from there; others are told to try again."""
+SIGN_IN_TIME = 15 * 60
+"""Seconds that a person has to sign in at the issuer."""
 NUMBERED_PEOPLE = 1_024
 """People whose calls have numbers of their own; after that the numbers of whoever looked longest ago begin
 anew.

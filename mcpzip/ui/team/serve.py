@@ -14,6 +14,7 @@ from mcpzip.server.http.connection import Connection
 from mcpzip.server.http.connections import Connections
 from mcpzip.system.descriptors import raise_descriptor_limit
 from mcpzip.ui.team.application import TeamApplication
+from mcpzip.ui.team.issuer_sign_in import IssuerSignIn
 from mcpzip.ui.team.limits import LIMITS
 
 _LAST_RESPONSES = 0.3
@@ -28,17 +29,24 @@ class TeamPage:
     def __init__(self, config: Config, page: PageConfig, warn: Callable[[str], None]) -> None:
         """warn: is told what is wrong. Raises ConfigError if it can't listen."""
         address = _address(config.path, page)
-        self._keys, self._warn = config.http.api_keys, warn
+        self._config, self._page, self._warn = config, page, warn
         self._listening: socket.socket = take(address)
         own = address.url(self._listening.getsockname()[1], "")
         self._origin = page.public_url or own
         self.url = f"{self._origin}/" if self._origin == own else f"{self._origin}/ at {own}/"
+        try:
+            self._issuer = IssuerSignIn(config, page, self._origin, warn) if page.client_id else None
+        except ConfigError:
+            self._listening.close()
+            raise
         self._application: TeamApplication | None = None
 
     async def start(self, proxy: Proxy) -> None:
         """Begins to serve what ``proxy`` has."""
-        keys = ApiKeys(self._keys, self._warn)
-        application = self._application = TeamApplication(proxy, keys, self._origin, self._warn)
+        file = self._config.http.api_keys
+        keys = ApiKeys(file, self._warn) if file else None
+        application = TeamApplication(proxy, keys, self._origin, self._warn, self._issuer)
+        self._application = application
         room = max(1, raise_descriptor_limit(LIMITS.connections + LIMITS.turned_away) - LIMITS.turned_away)
         connections = self._connections = Connections(LIMITS, min(room, LIMITS.connections))
         self._server = await asyncio.get_running_loop().create_server(

@@ -3,51 +3,64 @@
 The rules:
 
 1. A sign-in makes a new session, whatever cookie came with it: nobody can choose the session of another.
-2. A session is of one API key. It ends when the key is removed or expires, after `IDLE` seconds without a
-   request, after `LONGEST` in any case, and when the person signs out. The key itself is not remembered.
-3. The groups of a person are those that their key has now, not those of the sign-in.
+2. A session is of one API key, or of one sign-in at the issuer. It ends when the key is removed or expires,
+   or the issuer's tokens do (`IssuerSession`), after `IDLE` seconds without a request, after `LONGEST` in any
+   case, and when the person signs out. The key itself is not remembered.
+3. The groups of a person are those that their key or token has now, not those of the sign-in.
 """
 
 import hashlib
 from collections.abc import Callable
 from secrets import token_urlsafe
 
-import msgspec
+from msgspec.structs import replace
 
 from mcpzip.identity.api_keys import ApiKey, ApiKeys, principal_of
 from mcpzip.identity.errors import TokenError
 from mcpzip.model.principal import Principal
 from mcpzip.ui.sign_in import BrowserSession
+from mcpzip.ui.team.issuer_session import IssuerSession
 from mcpzip.ui.team.limits import IDLE, LONGEST, SESSIONS, SESSIONS_OF_PERSON
 
 _BYTES = 32
 
 
 class PersonSession(BrowserSession, frozen=True):
-    """A browser of ``principal``, which signed in with ``key``. began: see the clock of `Sessions`."""
+    """A browser of ``principal``. credential: what it signed in with. began: see the clock of `Sessions`."""
 
     principal: Principal = Principal("", "")
-    key: ApiKey | None = None
+    credential: ApiKey | IssuerSession | None = None
     began: float = 0.0
+
+    def of(self, principal: Principal) -> "PersonSession":
+        """The same of the same person, of whom something else is known now."""
+        return replace(self, principal=principal, name=principal.name)
 
 
 class Sessions:
     """The sessions of all people. Belongs to one event loop."""
 
-    def __init__(self, keys: ApiKeys, clock: Callable[[], float]) -> None:
-        """clock: seconds."""
+    def __init__(self, keys: ApiKeys | None, clock: Callable[[], float]) -> None:
+        """keys: None if nobody signs in with one. clock: seconds."""
         self._keys, self._clock = keys, clock
         self._sessions: dict[bytes, PersonSession] = {}
         self._used: dict[bytes, float] = {}
 
     def begin(self, token: str) -> PersonSession:
         """A session of whoever has the API key ``token``. Raises TokenError."""
+        if self._keys is None:
+            raise TokenError("nobody signs in with an API key here")
         key = self._keys.find(token)
-        principal = principal_of(key)
-        made = PersonSession(
-            token_urlsafe(_BYTES), token_urlsafe(_BYTES), principal.name, principal, key, self._clock()
-        )
-        of_person = [one for one, session in self._sessions.items() if session.name == made.name]
+        return self._begin(principal_of(key), key)
+
+    def begin_at_issuer(self, issuer_session: IssuerSession) -> PersonSession:
+        """A session of whoever has signed in at the issuer."""
+        return self._begin(issuer_session.principal, issuer_session)
+
+    def _begin(self, principal: Principal, credential: ApiKey | IssuerSession) -> PersonSession:
+        secret, form_token = token_urlsafe(_BYTES), token_urlsafe(_BYTES)
+        made = PersonSession(secret, form_token, principal.name, principal, credential, self._clock())
+        of_person = [one for one, other in self._sessions.items() if other.principal.id == principal.id]
         for digest in of_person[: max(0, len(of_person) - SESSIONS_OF_PERSON + 1)]:
             self._remove(digest)
         while len(self._sessions) >= SESSIONS:
@@ -71,20 +84,27 @@ class Sessions:
     def _current(self, digest: bytes) -> PersonSession | None:
         # Found by its digest: how long that takes says nothing of the secret.
         session, now = self._sessions.get(digest), self._clock()
-        if session is None or session.key is None:
+        if session is None:
             return None
         try:
             if now >= min(self._used[digest] + IDLE, session.began + LONGEST):
                 raise TokenError("it has ended")
-            key = self._keys.renewed(session.key)
+            session = self._renewed(session)
         except TokenError:
             self._remove(digest)
             return None
-        if key != session.key:
-            session = msgspec.structs.replace(session, key=key, principal=principal_of(key), name=key.name)
-            self._sessions[digest] = session
-        self._used[digest] = now
+        self._sessions[digest], self._used[digest] = session, now
         return session
+
+    def _renewed(self, session: PersonSession) -> PersonSession:
+        """Raises TokenError if its key isn't valid any more."""
+        credential = session.credential
+        if isinstance(credential, IssuerSession):
+            return session.of(credential.principal)
+        if self._keys is None or credential is None:
+            raise TokenError("it has no key")
+        key = self._keys.renewed(credential)
+        return session if key == credential else replace(session.of(principal_of(key)), credential=key)
 
     def _remove(self, digest: bytes) -> None:
         self._sessions.pop(digest, None)

@@ -5,13 +5,12 @@ does, is on no page of theirs; and who is no person gets no page.
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from helpers.driver import until
-from helpers.serve_http import listening, mcpzip_command
-from helpers.ui_client import Answer, Page
+from helpers.team_page import Browser, running
+from helpers.ui_client import Answer
 from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.identity.api_keys import new_key, read_keys, remove_keys
@@ -19,30 +18,13 @@ from mcpzip.ui.pages import ROUTES as ROUTES_OF_UI
 from mcpzip.ui.team.pages import ROUTES
 
 StartFake = Callable[..., FakeServer]
+WITH_KEYS = {"api_keys": "keys.json", "page": "127.0.0.1:0"}
 EVIL = "http://evil.example"
 LONG = "the zygote is in drawer seven " * 2_000
 SECRETS = ("vault", "unseal", "Unseal", "zygote", "bob")
 """What only bob may see."""
 NAMES = ("vault", "vault__unseal", "desk", "desk__file_memo", "1", "2", "nothing")
 FORMS = ("/sign-out", *(path.replace("*", "desk__file_memo") for method, path in ROUTES if method == "POST"))
-
-
-class Browser(Page):
-    """Of a person. key: their API key."""
-
-    def __init__(self, origin: str, key: str) -> None:
-        super().__init__(f"{origin}/#token={key}")
-
-    def sign_in(self) -> "Browser":
-        answer = self.post("/sign-in", {"key": self.token})
-        assert answer.status == 303, answer
-        assert "HttpOnly; SameSite=Strict" in answer.headers["set-cookie"]
-        self.cookie = answer.headers["set-cookie"].partition(";")[0]
-        self.root = answer.headers["location"].removesuffix("/")
-        return self
-
-    def call(self, tool: str) -> Answer:
-        return self.submit(f"/tools/{tool}", json="{}")
 
 
 class Team:
@@ -61,31 +43,6 @@ class Team:
         return browser.sign_in()
 
 
-@contextmanager
-def running(folder: Path, http: dict[str, object], servers: dict[str, object]) -> Iterator[tuple[str, str]]:
-    """The origin of the page, and where it listens; the URL of `/mcp` where that is the same."""
-    config = folder / "config.json"
-    access = [{"groups": ["clerks"], "allow": "desk"}, {"groups": ["keepers"], "allow": "*"}]
-    config.write_text(
-        json.dumps(
-            {
-                "mcpServers": servers,
-                "http": {"api_keys": "keys.json", "page": "127.0.0.1:0", **http},
-                "access": access,
-                "audit": True,
-                "results": {"keep": 500},
-                "shared": False,
-            }
-        )
-    )
-    with listening(mcpzip_command(folder), config) as url:
-        found = re.search(
-            r"^page (\S+)/(?: at (\S+)/)?$", config.with_suffix(".serve.log").read_text("utf-8"), re.MULTILINE
-        )
-        assert found
-        yield found[1], found[2] or url
-
-
 @pytest.fixture
 def team(fake_mcp: StartFake, tmp_path: Path) -> Iterator[Team]:
     desk = fake_mcp(
@@ -99,7 +56,7 @@ def team(fake_mcp: StartFake, tmp_path: Path) -> Iterator[Team]:
         tools=[{"name": "unseal", "description": "Unseal the zygote.", "result": {"text": LONG}}],
     )
     servers = {"desk": desk.config, "vault": vault.config}
-    with running(tmp_path, {}, servers) as (origin, _):
+    with running(tmp_path, WITH_KEYS, servers) as (origin, _):
         team = Team(origin, tmp_path / "keys.json")
         until(lambda: "unseal" in team.bob.get("/servers/vault").text)
         until(lambda: "file_memo" in team.ann.get("/servers/desk").text)
@@ -258,7 +215,7 @@ def test_behind_a_reverse_proxy(fake_mcp: StartFake, tmp_path: Path) -> None:
     desk = fake_mcp(name="desk", tools=[{"name": "file_memo", "result": {"text": "filed"}}])
     key = new_key(str(tmp_path / "keys.json"), "ann", ("clerks",), (), 0.0, None)
     page = {"listen": "127.0.0.1:0", "public_url": "https://tools.example.org"}
-    with running(tmp_path, {"page": page}, {"desk": desk.config}) as (origin, address):
+    with running(tmp_path, {**WITH_KEYS, "page": page}, {"desk": desk.config}) as (origin, address):
         assert origin == page["public_url"]
         browser = Browser(address, key)
         through = {"Host": "tools.example.org", "Origin": origin}

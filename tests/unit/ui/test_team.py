@@ -15,6 +15,9 @@ from mcpzip.ui.team.person import CallNumbers
 from mcpzip.ui.team.serve import TeamPage
 from mcpzip.ui.team.sessions import Sessions
 
+TWO_ISSUERS = '"public_url": "https://m.example/mcp", "issuers": ["https://a.example", "https://b.example"]'
+AT_A = '"listen": "0", "issuer": "https://a.example"'
+
 
 class Clock:
     now = 1_000.0
@@ -97,11 +100,20 @@ def test_the_numbers_of_a_person_tell_of_nobody_else(made: list[str], kept: int)
 @pytest.mark.parametrize(
     ("http", "why"),
     [
-        ('{"page": "0", "public_url": "https://a.example", "issuers": ["https://i.example"]}', "no api_keys"),
-        ('{"page": "0"}', "no api_keys"),
+        (
+            '{"page": "0", "public_url": "https://a.example", "issuers": ["https://i.example"]}',
+            "neither api_keys nor",
+        ),
+        ('{"page": "0"}', "neither api_keys nor"),
         ('{"page": {}, "api_keys": "k"}', "no listen"),
         ('{"page": {"listen": "0", "public_url": "https://a.example/x"}, "api_keys": "k"}', "has a path"),
         ('{"page": {"listen": "0", "public_url": "http://a.example"}, "api_keys": "k"}', "could listen"),
+        ('{"page": {"listen": "0", "client_id": "c"}}', "there are 0 issuers"),
+        (f'{{"page": {{"listen": "0", "client_id": "c"}}, {TWO_ISSUERS}}}', "there are 2 issuers"),
+        (f'{{"page": {{"listen": "0", "client_id": "c", "issuer": "https://c"}}, {TWO_ISSUERS}}}', "none of"),
+        ('{"page": {"listen": "0", "client_secret": "s"}, "api_keys": "k"}', "no client_id"),
+        ('{"page": {"listen": "0", "scopes": ["s"]}, "api_keys": "k"}', "no client_id"),
+        (f'{{"page": {{{AT_A}, "client_id": ""}}, {TWO_ISSUERS}}}', "page.client_id"),
         ('{"page": {"listen": "0", "url": "x"}, "api_keys": "k"}', "no such key"),
         ('{"page": 7, "api_keys": "k"}', "no object"),
     ],
