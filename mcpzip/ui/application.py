@@ -10,7 +10,8 @@ from mcpzip.server.http.request import HttpRequest
 from mcpzip.server.http.response import HttpResponse, Refusal
 from mcpzip.ui.admission import SECURITY_HEADERS, TOO_LARGE, refusal_of
 from mcpzip.ui.answering import Answering, answer_at, form_of, static_answer
-from mcpzip.ui.changes import Changes
+from mcpzip.ui.changes import Changes, digest_of, stream_budget
+from mcpzip.ui.limits import STREAMS
 from mcpzip.ui.page import HTML, Answer, TooManyFieldsError, Visit, redirect, refused
 from mcpzip.ui.pages import ROUTES
 from mcpzip.ui.rendering import render
@@ -36,7 +37,7 @@ class PageApplication(Answering):
         super().__init__(warn)
         self._sources, self._sign_in, self._port = sources, sign_in, port
         self._signed_in = signed_in
-        self._changes = Changes(sources)
+        self._changes = Changes(lambda: digest_of(sources), stream_budget(), before_news=sources.open_ahead)
 
     def check(self, request: HttpRequest, response: HttpResponse) -> Refusal | None:
         """See `server.http.connection.Application`."""
@@ -99,7 +100,7 @@ class PageApplication(Answering):
         return await answer_at(path, request, session, root, ROUTES, visit, lambda: self._end(session))
 
     def _stream(self, response: HttpResponse) -> None:
-        if self._changes.is_full:
+        if len(self._changes) >= STREAMS:
             self.send(response, refused(503, "Too many tabs", "Close a tab of this page."))
         else:
             self._changes.tell(response)

@@ -46,9 +46,9 @@ class PersonVisit(msgspec.Struct, frozen=True):
 
     def frame(self) -> dict[str, object]:
         """What the frame of the pages has to know. areas: the paths and names of the navigation. person: who
-        is signed in, "" for whoever runs this command. live: whether pages change by themselves.
+        is signed in, "" for whoever runs this command.
         """
-        return {"areas": AREAS_OF_PERSON, "person": self.session.name, "live": False}
+        return {"areas": AREAS_OF_PERSON, "person": self.session.name}
 
     def refuse(self, status: int, title: str, text: str) -> Answer:
         """A page that says why there is no other."""
@@ -72,7 +72,7 @@ class Visit(PersonVisit, frozen=True):
 
     def frame(self) -> dict[str, object]:
         """See `PersonVisit.frame`."""
-        return {"areas": (*AREAS_OF_PERSON, *_OTHER_AREAS), "person": "", "live": True}
+        return {"areas": (*AREAS_OF_PERSON, *_OTHER_AREAS), "person": ""}
 
 
 class Handler(Protocol):

@@ -94,7 +94,7 @@ def _environment() -> Environment:
     made.filters |= {"number": number, "megabytes": megabytes, "counted": counted, "since": since}
     made.filters |= {"path_part": path_part, "query_part": query_part}
     made.filters |= {"path_part": path_part, "clock": clock, "span": span}
-    made.globals |= {"version": __version__, "areas": (), "person": "", "live": False}
+    made.globals |= {"version": __version__, "areas": (), "person": ""}
     return made
 
 

@@ -26,6 +26,7 @@ from mcpzip.ui.team.limits import LIMITS, PAGES_OF_PERSON, SIGN_INS
 from mcpzip.ui.team.pages import ROUTES
 from mcpzip.ui.team.person import CallNumbers, Person
 from mcpzip.ui.team.sessions import PersonSession, Sessions
+from mcpzip.ui.team.streams import Streams
 
 _SECURE_ROOT, _SECURE_COOKIE = "/page", "__Host-mcpzip"
 _WRONG_KEY = "This API key is not valid. Whoever runs mcpzip can make you another one."
@@ -52,6 +53,7 @@ class TeamApplication(Answering):
         super().__init__(warn, tells_defects=False)
         self._proxy, self._origin = proxy, origin
         self._sessions, self._numbers = Sessions(keys, clock), CallNumbers()
+        self._streams = Streams(proxy, self._sessions)
         self._has_keys, self._issuer, self._signing_in = keys is not None, issuer, 0
         self._under_way: Counter[PrincipalId] = Counter()
         parts = urlsplit(origin)
@@ -80,6 +82,9 @@ class TeamApplication(Answering):
             self.send(response, redirect(f"{root}/"))
         elif session is None or not path.startswith(root + "/"):
             self.send(response, self._sign_in_page(401))
+        elif path == f"{root}/events" and request.method == "GET":
+            if not self._streams.tell(session, response):
+                self.send(response, refused(503, "Too many tabs", "Close a tab of this page."))
         elif self._under_way[session.principal.id] >= PAGES_OF_PERSON:
             text = f"{PAGES_OF_PERSON} pages or calls of yours are under way already. Wait for one of them."
             self.send(response, refused(503, "This is too much at once", text, root))
@@ -93,6 +98,7 @@ class TeamApplication(Answering):
 
     async def close(self) -> None:
         """See `Answering.close`."""
+        await self._streams.close()
         await super().close()
         if self._issuer is not None:
             await self._issuer.close()
@@ -105,7 +111,9 @@ class TeamApplication(Answering):
     # --- signing in
 
     def _session_of(self, request: HttpRequest) -> PersonSession | None:
-        return self._sessions.of(request.header("cookie"), self._cookie_name)
+        # A page that asks for itself again because of news is no sign that anybody sits there.
+        by_person = request.header("sec-fetch-dest") != "empty"
+        return self._sessions.of(request.header("cookie"), self._cookie_name, by_person=by_person)
 
     def _begin(self, request: HttpRequest) -> Answer:
         try:

@@ -19,11 +19,13 @@ LIMITS = Limits(
 SESSIONS_OF_PERSON, SESSIONS = 8, 4_096
 """Browsers of one person, and of all, that are signed in; another one signs the oldest out."""
 IDLE = 30 * 60.0
-"""Seconds without a request after which a browser is signed out."""
+"""Seconds after which a browser is signed out on which a person does nothing."""
 LONGEST = 12 * 3600.0
 """Seconds after which it is signed out in any case."""
 PAGES_OF_PERSON = 8
 """Pages and calls of one person that are under way; more are refused."""
+STREAMS_OF_PERSON, STREAMS = 16, 512
+"""Tabs of one person, and of all, that are told of changes; another one stays as it is."""
 SIGN_INS = 16
 """Browsers that are on their way to the issuer, or come back from there; others are told to try again."""
 SIGN_IN_TIME = 15 * 60

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from mcpzip.identity.api_keys import ApiKey, ApiKeys, principal_of
 from mcpzip.identity.errors import TokenError
-from mcpzip.model.principal import Principal
+from mcpzip.model.principal import Principal, PrincipalId
 from mcpzip.ui.sign_in import BrowserSession
 from mcpzip.ui.team.issuer_session import IssuerSession
 from mcpzip.ui.team.limits import IDLE, LONGEST, SESSIONS, SESSIONS_OF_PERSON
@@ -69,19 +69,30 @@ class Sessions:
         self._sessions[digest], self._used[digest] = made, made.began
         return made
 
-    def of(self, cookies: str | None, name: str) -> PersonSession | None:
-        """The session of a request with these ``Cookie``s, of which ours is called ``name``."""
+    def of(self, cookies: str | None, name: str, *, by_person: bool = True) -> PersonSession | None:
+        """The session of a request with these ``Cookie``s, of which ours is called ``name``. by_person:
+        whether a person did something, after which the session is not idle.
+        """
         for pair in (cookies or "").split(";"):
             key, _, value = pair.strip().partition("=")
-            if key == name and (found := self._current(_digest(value))) is not None:
+            if key == name and (found := self._current(_digest(value), by_person=by_person)) is not None:
                 return found
         return None
+
+    def is_current(self, session: PersonSession) -> bool:
+        """Whether it has not ended yet."""
+        return self._current(_digest(session.secret), by_person=False) is not None
+
+    def principal_of(self, person: PrincipalId) -> Principal | None:
+        """What is known now of a person who is signed in; None for anybody else."""
+        found = (one.principal for one in self._sessions.values() if one.principal.id == person)
+        return next(found, None)
 
     def end(self, session: BrowserSession) -> None:
         """Signs a browser out."""
         self._remove(_digest(session.secret))
 
-    def _current(self, digest: bytes) -> PersonSession | None:
+    def _current(self, digest: bytes, *, by_person: bool) -> PersonSession | None:
         # Found by its digest: how long that takes says nothing of the secret.
         session, now = self._sessions.get(digest), self._clock()
         if session is None:
@@ -93,7 +104,9 @@ class Sessions:
         except TokenError:
             self._remove(digest)
             return None
-        self._sessions[digest], self._used[digest] = session, now
+        self._sessions[digest] = session
+        if by_person:
+            self._used[digest] = now
         return session
 
     def _renewed(self, session: PersonSession) -> PersonSession:

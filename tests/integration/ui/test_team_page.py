@@ -5,10 +5,11 @@ does, is on no page of theirs; and who is no person gets no page.
 import json
 import re
 from collections.abc import Callable, Iterator
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
 import pytest
-from helpers.driver import until
+from helpers.driver import PATIENCE, until
 from helpers.team_page import Browser, running
 from helpers.ui_client import Answer
 from mcpzip_fakes.launch import FakeServer
@@ -209,6 +210,30 @@ def test_who_signs_out_or_has_no_key_any_more_is_out(team: Team) -> None:
     until(lambda: team.ann.get("/").status == 401)
     assert team.bob.get("/").status == 200
     assert [key.name for key in read_keys(str(team.keys))] == ["bob"]
+
+
+def test_an_open_page_is_told_of_the_persons_own_calls(team: Team) -> None:
+    stream = HTTPConnection("127.0.0.1", int(team.ann.host.rpartition(":")[2]), timeout=PATIENCE)
+    try:
+        headers = {"Host": team.ann.host, "Cookie": team.ann.cookie}
+        stream.request("GET", f"{team.ann.root}/events", headers=headers)
+        answer = stream.getresponse()
+        assert answer.headers["content-type"] == "text/event-stream"
+        read_news(answer)
+        assert "filed" in team.ann.call("desk__file_memo").words
+        read_news(answer)
+        remove_keys(str(team.keys), "ann")
+        while answer.readline():  # it ends
+            pass
+    finally:
+        stream.close()
+    assert 'data-live="' in team.bob.get("/servers/vault").text
+    assert team.ann.get("/events", Cookie=None).status == 401
+
+
+def read_news(stream: HTTPResponse) -> None:
+    while b"changed" not in (line := stream.readline()):
+        assert line
 
 
 def test_behind_a_reverse_proxy(fake_mcp: StartFake, tmp_path: Path) -> None:

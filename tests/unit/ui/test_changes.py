@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import NoReturn
 
+from helpers.sent_channel import SentChannel
+
 from mcpzip.server.http.response import HttpResponse
-from mcpzip.ui.changes import Changes
+from mcpzip.ui.changes import Changes, digest_of, stream_budget
 from mcpzip.ui.sources import Processes, Sources
 
 
@@ -27,26 +29,6 @@ class _Faulty(Sources):
         raise ValueError("a defect")
 
 
-class _Channel:
-    """A connection that keeps what is sent."""
-
-    writable, mid_body = True, False
-
-    def __init__(self) -> None:
-        self.sent = b""
-
-    def start(self, status: int, headers: object, body: bytes, *, more: bool) -> None:
-        self.write(body, more=more)
-
-    def write(self, body: bytes, *, more: bool) -> None:
-        self.sent += body
-
-    def hold_back(self, size: int) -> None: ...
-
-    def failed(self, defect: Exception) -> None:
-        raise defect
-
-
 def test_a_defect_is_a_change_and_ends_no_stream() -> None:
     async def check() -> None:
         times = 0
@@ -58,10 +40,11 @@ def test_a_defect_is_a_change_and_ends_no_stream() -> None:
             if times > 3:
                 again.set()
 
-        changes, channel = Changes(_Faulty(asked), 0.001), _Channel()
+        sources = _Faulty(asked)
+        changes, channel = Changes(lambda: digest_of(sources), stream_budget(), 0.001), SentChannel()
         changes.tell(HttpResponse(channel))
         await asyncio.wait_for(again.wait(), 30)
-        late = _Channel()
+        late = SentChannel()
         changes.tell(HttpResponse(late))
         assert late.sent.count(b"changed") == 1
         await changes.close()

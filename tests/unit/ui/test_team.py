@@ -68,6 +68,14 @@ def test_a_session_ends_when_it_is_idle_and_in_any_case(place: Place) -> None:
     assert not place.is_in(used)
 
 
+def test_what_a_page_does_by_itself_keeps_no_session(place: Place) -> None:
+    session = place.sessions.begin(place.key)
+    place.clock.now += IDLE - 1
+    assert place.sessions.of(f"c={session.secret}", "c", by_person=False) is not None
+    place.clock.now += 2
+    assert not place.sessions.is_current(session)
+
+
 def test_a_session_ends_with_its_key_and_follows_it(place: Place) -> None:
     session = place.sessions.begin(place.key)
     new_key(place.file, "ann", (), (), 0.0, None)

@@ -1,0 +1,105 @@
+"""The page for a team in a real browser: a person signs in at their issuer, and looks at everything."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from helpers.chromium import Browser
+from helpers.contrast import CONTRAST
+from helpers.driver import until
+from helpers.real_servers import NODE_MODULES, NPM_CI
+from helpers.team_page import running
+from mcpzip_fakes.launch import FakeServer
+from mcpzip_fakes.oauth.server import FakeAuth
+
+AXE = NODE_MODULES / "axe-core" / "axe.min.js"
+URL = "https://mcp.example.org/mcp"
+CLIENT = {"id": "page", "redirect_uris": ["http://127.0.0.1:1/sign-in/callback"]}
+ANN = {"sub": "1", "preferred_username": "<b>ann</b>", "groups": ["clerks"]}
+TOOL = "/tools/desk__file_memo"
+PATHS = ("/", "/servers", "/servers/desk", "/search?query=memo", TOOL, "/nothing", "/calls", "/calls/1")
+
+
+@pytest.fixture
+def auth(fake_auth: Callable[..., FakeAuth]) -> FakeAuth:
+    return fake_auth(
+        access_tokens="jwt", resources=[URL], scopes=["mcp"], clients=[CLIENT], claims=ANN, approve="page"
+    )
+
+
+@pytest.fixture
+def origin(auth: FakeAuth, fake_mcp: Callable[..., FakeServer], tmp_path: Path) -> Iterator[str]:
+    tool = {"name": "file_memo", "description": "File a memo <img src=x>.", "result": {"text": "filed"}}
+    desk = fake_mcp(name="desk", tools=[tool])
+    http = {
+        "public_url": URL,
+        "issuers": [{"issuer": auth.issuer, "scopes": ["mcp"]}],
+        "api_keys": "keys.json",
+        "page": {"listen": "127.0.0.1:0", "client_id": "page"},
+    }
+    with running(tmp_path, http, {"desk": desk.config}) as (origin, _):
+        yield origin
+
+
+@pytest.mark.npm
+@pytest.mark.parametrize("script", [True, False])
+def test_a_person_signs_in_at_the_issuer_and_looks_at_everything(
+    browser: Browser, auth: FakeAuth, origin: str, script: bool
+) -> None:
+    if not AXE.exists():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"axe-core is not installed: {NPM_CI}")
+    scheme, width = ("light", 360) if script else ("dark", 1600)
+    context = browser.new_context(
+        java_script_enabled=script, color_scheme=scheme, viewport={"width": width, "height": 800}
+    )
+    page = context.new_page()
+    wrong: list[str] = []
+    known = (f"{origin}/", f"{auth.issuer}/")
+    page.on("request", lambda one: one.url.startswith(known) or wrong.append(one.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+
+    def check(path: str) -> None:
+        assert page.locator("h1").count() == 1, path
+        if not script:
+            return
+        assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0, path
+        contrasts = page.evaluate(CONTRAST)
+        assert {name: ratio for name, ratio in contrasts.items() if ratio < 4.5} == {}, path
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run()")
+        assert {one["id"]: [node["html"] for node in one["nodes"]] for one in found["violations"]} == {}, path
+
+    page.goto(f"{origin}/calls")
+    check("the form to sign in")
+    page.get_by_role("link", name="Sign in at").click()
+    page.get_by_role("button", name="Deny").click()
+    assert "did not sign you in" in page.get_by_role("alert").inner_text()
+    check("a sign-in that failed")
+    page.get_by_role("link", name="Sign in at").click()
+    page.get_by_role("button", name="Allow").click()
+    page.get_by_role("heading", name="Overview", level=1).wait_for()
+    assert "You are signed in as <b>ann</b>, in clerks." in page.locator("main").inner_text()
+    assert "code=" not in page.url
+    session, *others = context.cookies(page.url)
+    assert (session["httpOnly"], session["sameSite"], others) == (True, "Strict", [])
+    root = page.url.removesuffix("/")
+    until(lambda: page.goto(f"{root}{TOOL}").status == 200)  # type: ignore[union-attr]
+    page.get_by_role("button", name="Call").click()
+    page.get_by_text("filed").first.wait_for()
+    for path in PATHS:
+        page.goto(root + path)
+        check(path)
+    if script:
+        page.goto(f"{root}/calls")
+        other = context.new_page()
+        other.goto(f"{root}{TOOL}")
+        other.get_by_role("button", name="Call").click()
+        other.get_by_text("filed").first.wait_for()
+        page.get_by_text("2 calls").wait_for()  # without a reload
+        other.close()
+    page.get_by_role("button", name="Sign out").click()
+    page.goto(f"{root}/calls")
+    assert page.get_by_role("heading", level=1).inner_text() == "Sign in"
+    assert wrong == []
+    context.close()
