@@ -19,6 +19,9 @@ from helpers.ui_places import MARKUP, hostile_place
 from mcpzip.ui.pages import ROUTES
 
 EVIL = "http://evil.example"
+SYSTEM_PYTHON = "/usr/bin/python3"
+"""Which other users can run too."""
+CAN_BE_ANOTHER = os.name == "posix" and os.geteuid() == 0 and os.path.exists(SYSTEM_PYTHON)
 FORMS = ("/sign-out", *(path.replace("*", "evil") for method, path in ROUTES if method == "POST"))
 """Where each form is sent."""
 
@@ -252,8 +255,39 @@ def test_the_token_is_in_no_command_line_and_in_no_file_that_others_can_read(
         file = Path(opened.removeprefix("file://"))
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert page.url in file.read_text()
+        if CAN_BE_ANOTHER:
+            assert of_another_user(file, page, process.pid) == ["refused", "refused", "401"]
         page.sign_in()
         until(lambda: not file.exists())
         process.terminate()
         assert process.wait(PATIENCE) == 0
     assert [name for name in os.listdir(file.parent) if name.startswith("ui-")] == []
+
+
+_STRANGER = """
+import sys, urllib.error, urllib.request
+
+def read(path):
+    try:
+        return open(path, "rb").read()
+    except OSError:
+        return None
+
+file, process, origin = sys.argv[1:]
+print("refused" if read(file) is None else "read")
+said = b"".join(filter(None, (read(f"/proc/{process}/{name}") for name in ("cmdline", "environ", "maps"))))
+print("read" if b"#token=" in said else "refused")
+try:
+    print(urllib.request.urlopen(origin + "/").status)
+except urllib.error.HTTPError as error:
+    print(error.code)
+"""
+
+
+def of_another_user(file: Path, page: Page, pid: int) -> list[str]:
+    """What another user of this machine gets: of the file, of the process, and of the page."""
+    argv = [SYSTEM_PYTHON, "-c", _STRANGER, str(file), str(pid), page.origin]
+    done = subprocess.run(
+        argv, user=65534, group=65534, extra_groups=[], cwd="/", capture_output=True, timeout=PATIENCE, env={}
+    )
+    return done.stdout.decode().split() or [done.stderr.decode()]
