@@ -42,6 +42,8 @@ from mcpzip.proxy.input_required import is_input_required
 from mcpzip.system.threads import begin_thread, in_thread
 from mcpzip.wire import Era, JsonRpcError, join_object, quote
 
+NO_ACCESS = "no access"
+"""The outcome of a call of a tool that its person may not use."""
 _KEY = "approval"
 """Of our question among the `inputRequests`."""
 
@@ -205,16 +207,27 @@ class CallGuard:
         """Has a call written down that ``error`` refuses before the policy is asked. Returns the error for
         the client: that of the policy, if it denies the call however it is made.
         """
-        client, verdict = exchange.client, self._verdict(entry, exchange.client)
+        verdict = self._verdict(entry, exchange.client)
         if exchange.record is not None:
             exchange.record.decided(verdict.decision, verdict.rule)
         if verdict.decision == "deny":
             error = self._denied(entry, verdict)
+        self._log_refused(entry, arguments, exchange, verdict, error.outcome)
+        return error
+
+    def no_access(self, entry: Entry, arguments: bytes, exchange: Exchange) -> None:
+        """Has a call written down of a tool that its person may not use."""
+        verdict = Verdict("deny", "access", self.decisions.risk(entry))
+        self._log_refused(entry, arguments, exchange, verdict, NO_ACCESS)
+
+    def _log_refused(
+        self, entry: Entry, arguments: bytes, exchange: Exchange, verdict: Verdict, outcome: str
+    ) -> None:
         if (log := self._audit_log()) is not None:
-            made = entry, arguments, verdict, "", error.outcome
+            client = exchange.client
+            made = entry, arguments, verdict, "", outcome
             asked = client.info, client.pid, client.number, exchange.principal
             log.add(AuditedCall(time.time(), 0.0, *made, *asked))
-        return error
 
     def note(self, entry: Entry) -> str:
         """A sentence about calls of ``entry`` for `describe_tool`; "" if they run."""

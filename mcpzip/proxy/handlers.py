@@ -156,7 +156,8 @@ class _Handlers:
         results = proxy.tool_caller.results
         if (part := await results.read(call, exchange.client)) is not None:
             return part
-        entry, name_repair = await proxy.resolver.resolve(call.name, call.timeout, exchange.principal)
+        with proxy.tool_caller.looking_up(call.name, call.arguments, exchange):
+            entry, name_repair = await proxy.resolver.resolve(call.name, call.timeout, exchange.principal)
         if only_reads:  # before a model is told how to correct the arguments
             proxy.tool_caller.check_call_reads(entry, call.arguments, exchange)
         has_programs = proxy.config.code.enabled or self._made is not None

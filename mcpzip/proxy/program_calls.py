@@ -190,7 +190,8 @@ class ProgramCalls:
         name = request.name
         entry = self._tools.get(name) if name != CALL else None
         if entry is None:
-            entry, _ = await self._host.resolver.resolve(name, None, self._exchange.principal)
+            with self._host.tool_caller.looking_up(name, arguments, self._exchange):
+                entry, _ = await self._host.resolver.resolve(name, None, self._exchange.principal)
         else:  # what it was when the program began says nothing about what it does now
             entry = self._host.tool_caller.current(entry)
         filled, about = await self._host.tool_caller.results.fill(arguments, self._exchange.client)

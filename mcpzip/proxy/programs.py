@@ -35,7 +35,6 @@ from mcpzip.model.limits import (
     PROGRAMS_OF_CLIENT_SIZE,
     READ_AT_ONCE,
 )
-from mcpzip.model.principal import Principal
 from mcpzip.policy.hashes import arguments_hash
 from mcpzip.programs.problems import blocking
 from mcpzip.programs.sandbox import Outcome, Request, Sandbox, Start
@@ -136,7 +135,7 @@ class Programs:
 
     async def _begin(self, program: Program, exchange: Exchange, owner: Hashable, seconds: float) -> bytes:
         variables = self._sessions.variables(owner)
-        tools = await self._tools(program, variables.names, exchange.principal)
+        tools = await self._tools(program, variables.names, exchange)
         inputs = await self._host.tool_caller.results.variables(
             exchange.client, program.reads - variables.names - program.assigns
         )
@@ -159,9 +158,9 @@ class Programs:
         return await self._ended(paused, exchange, owner, run())
 
     async def _tools(
-        self, program: Program, variables: frozenset[str], principal: Principal | None
+        self, program: Program, variables: frozenset[str], exchange: Exchange
     ) -> dict[str, Entry]:
-        """The tools that ``program`` of ``principal`` names, by their names in it. Raises UnknownToolError,
+        """The tools that ``program`` names, by their names in it. Raises UnknownToolError,
         UpstreamError.
         """
         found = {}
@@ -169,7 +168,8 @@ class Programs:
             if name == CALL or name in variables:
                 continue
             try:
-                found[name] = (await self._host.resolver.resolve(name, None, principal))[0]
+                with self._host.tool_caller.looking_up(name, b"{}", exchange):
+                    found[name], _ = await self._host.resolver.resolve(name, None, exchange.principal)
             except UnknownToolError as error:
                 near = tuple(map(python_name, error.nearest))
                 raise UnknownToolError(name, near, "Nothing ran. Find tools with search_tools.") from error

@@ -75,6 +75,8 @@ class ShownTools:
             if not view.is_whole:
                 whole = self._views.whole.exposure
                 hidden = await look_up(whole, lambda: whole.tool_named(name))
+                if hidden is not None:
+                    self._tool_caller.note_no_access(hidden.name, arguments or b"{}", exchange)
                 self._views.check_scopes(exchange.principal, hidden)
         except (UpstreamRpcError, JsonRpcError, InsufficientScopeError):
             raise

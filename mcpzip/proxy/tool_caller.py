@@ -6,12 +6,21 @@ an error after which the tool may have run says so.
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from mcpzip.model.entry import Entry
-from mcpzip.model.errors import CallRefusedError, UpstreamError, UpstreamLostError, UpstreamTimeoutError
+from mcpzip.model.errors import (
+    CallRefusedError,
+    InsufficientScopeError,
+    McpzipError,
+    UnknownToolError,
+    UpstreamError,
+    UpstreamLostError,
+    UpstreamTimeoutError,
+)
 from mcpzip.model.principal import Principal
 from mcpzip.model.quoting import named
 from mcpzip.proxy import metatools
@@ -151,6 +160,27 @@ class ToolCaller:
             refusal = self.guard.refused(entry, arguments, exchange, error)
             self.calls.failed(record, refusal)
             raise refusal from error
+
+    @contextmanager
+    def looking_up(self, name: str, arguments: bytes, exchange: Exchange) -> Iterator[None]:
+        """While the tool of a call is looked up: see `note_no_access`."""
+        try:
+            yield
+        except (UnknownToolError, InsufficientScopeError):
+            self.note_no_access(name, arguments, exchange)
+            raise
+
+    def note_no_access(self, name: str, arguments: bytes, exchange: Exchange) -> None:
+        """Has it written to the audit log that a client called ``name`` and was told that there is no such
+        tool, if there is one that it may not use.
+        """
+        entry = None if self._current.config.audit is None else self._catalog_state.visible.get(name)
+        if entry is None:
+            return
+        try:
+            self.check_access(exchange.principal, entry)
+        except McpzipError:
+            self.guard.no_access(entry, arguments, exchange)
 
     def _check_still_reads(self, entry: Entry) -> None:
         """Raises CallRefusedError if ``entry`` was withdrawn since the call began, or may do more than read

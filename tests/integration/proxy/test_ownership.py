@@ -134,6 +134,35 @@ async def test_the_audit_log_says_who_called(fake_mcp: StartFake, tmp_path: Path
     assert "principal" not in lines[1]
 
 
+@pytest.mark.parametrize("mode", ["meta", "direct"])
+async def test_the_audit_log_has_what_a_person_was_not_let(
+    fake_mcp: StartFake, tmp_path: Path, mode: str
+) -> None:
+    shop = fake_mcp(name="shop", tools=[tool("sell", "Sell it."), tool("look", "Look at it.")])
+    access = [{"groups": ["keepers"], "allow": "*"}, {"allow": "shop__look"}]
+    more = {"access": access, "audit": True}
+    more |= {"expose": "direct"} if mode == "direct" else {"code": {"effects": "allow"}}
+    async with proxy_of(tmp_path, shop, **more) as proxy:
+        endpoint = Endpoint(proxy)
+        if mode == "direct":
+            asked = [own("shop__sell", price=7), own("shop__sold"), own("shop__look")]
+        else:
+            asked = [use("shop__sell", price=7), use("shop__sold")]
+            asked += [own("run_code", code=f"return {how}") for how in ("shop__sell()", "call('shop__sell')")]
+            asked.append(use("shop__look"))
+        for params in asked:
+            await ask(endpoint, BOB, "tools/call", params)
+        await ask(endpoint, ANN, "tools/call", own("shop__sell") if mode == "direct" else use("shop__sell"))
+    written = await asyncio.to_thread((tmp_path / "audit" / "config.json.audit.jsonl").read_bytes)
+    lines = [json.loads(line) for line in written.splitlines()]
+    found = [
+        (line["principal"]["name"], line["tool"], line["outcome"], line.get("rule", "")) for line in lines
+    ]
+    refused = [("bob", "sell", "no access", "access")] * (1 if mode == "direct" else 3)
+    assert found == [*refused, ("bob", "look", "result", ""), ("ann", "sell", "result", "")]
+    assert len(shop.record.calls("sell")) == 1
+
+
 async def test_who_calls_too_often_is_told_when_to_try_again(fake_mcp: StartFake, tmp_path: Path) -> None:
     shop = fake_mcp(name="shop", tools=[tool("sell", "Sell it."), tool("look", "Look at it.")])
     limits = [{"of": "shop__sell", "calls": 2, "seconds": 3_600}]
