@@ -128,6 +128,12 @@ def config_keys(session: nox.Session) -> None:
 
 
 @nox.session
+def grafana(session: nox.Session) -> None:
+    """Writes docs/recipes/grafana.json, the board for Grafana."""
+    session.run("python", "tools/grafana_board.py")
+
+
+@nox.session
 def manifests(session: nox.Session) -> None:
     """Writes server.json and what else registries read; `-- --check` says whether it may be published."""
     session.run("python", "tools/manifests.py", *session.posargs)

@@ -1,5 +1,6 @@
 """`mcpzip serve --http`, the installed command, on a port of the system's choice."""
 
+import http.client
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from helpers.driver import ROOT
+from helpers.driver import ROOT, until
 
 _PATIENCE = 60.0  # s; what takes this long to start or to end is broken
 _POLL = 0.02  # s
@@ -56,3 +57,27 @@ def mcpzip_command(folder: Path) -> str:
     program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m mcpzip "$@"\n')
     program.chmod(0o700)
     return str(program)
+
+
+def get(url: str, path: str, **headers: str) -> tuple[int, str]:
+    """The status and the body of a GET at the server that ``url`` is of."""
+    connection = http.client.HTTPConnection(url.split("/")[2])
+    try:
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def metrics_url(config: Path) -> str:
+    """Where `listening` has said that metrics are."""
+    log = config.with_suffix(".serve.log")
+
+    def found() -> str | None:
+        lines = [line for line in log.read_text("utf-8").splitlines(keepends=True) if line.endswith("\n")]
+        return next((line.split()[1] for line in lines if line.startswith("metrics ")), None)
+
+    url = until(found)
+    assert url is not None
+    return url

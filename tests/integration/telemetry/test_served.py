@@ -1,7 +1,6 @@
 """Telemetry of real processes: traces that a collector reads back, `/metrics` and probes."""
 
 import asyncio
-import http.client
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from helpers.daemons import daemon_home
 from helpers.driver import until, write_config
 from helpers.otlp_collector import Collector, collecting
 from helpers.sdk_client import client_at, serving_http, talking
-from helpers.serve_http import listening, mcpzip_command
+from helpers.serve_http import get, listening, mcpzip_command, metrics_url
 from mcpzip_fakes.launch import FakeServer
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -27,29 +26,6 @@ CONTEXT = {"traceparent": f"00-{TRACE}-{SPAN}-01", "baggage": "user=me"}
 def collector() -> Iterator[Collector]:
     with collecting() as collector:
         yield collector
-
-
-def get(url: str, path: str, **headers: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection(url.split("/")[2])
-    try:
-        connection.request("GET", path, headers=headers)
-        response = connection.getresponse()
-        return response.status, response.read().decode()
-    finally:
-        connection.close()
-
-
-def metrics_url(config: Path) -> str:
-    """Where `listening` has said that metrics are."""
-    log = config.with_suffix(".serve.log")
-
-    def found() -> str | None:
-        lines = [line for line in log.read_text("utf-8").splitlines(keepends=True) if line.endswith("\n")]
-        return next((line.split()[1] for line in lines if line.startswith("metrics ")), None)
-
-    url = until(found)
-    assert url is not None
-    return url
 
 
 @pytest.mark.parametrize("upstream", ["stdio", "http"])
