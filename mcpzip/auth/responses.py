@@ -40,9 +40,11 @@ class Token:
     scope: str | None
 
 
-def oauth_error(response: httpx.Response) -> tuple[str, str]:
-    """The error code and its description in an answer (RFC 6749, 5.2), each a line, or ""s."""
-    body = _object(response)
+def oauth_error(response: httpx.Response, *, registers: bool = True) -> tuple[str, str]:
+    """The error code and its description in an answer (RFC 6749, 5.2), each a line, or ""s. registers: see
+    `read_token`.
+    """
+    body = _object(response, registers=registers)
     code, description = body.get("error"), body.get("error_description")
     return _line(code), _line(description)
 
@@ -58,11 +60,13 @@ def why(response: httpx.Response) -> str:
     return f"{status}: {shown_code(code)}{said}" if code else status + said
 
 
-def read_token(response: httpx.Response) -> Token:
-    """The answer of a token endpoint. Raises LoginError if it grants nothing that can be used."""
+def read_token(response: httpx.Response, *, registers: bool = True) -> Token:
+    """The answer of a token endpoint. registers: whether its secrets are redacted everywhere from now on.
+    Raises LoginError if it grants nothing that can be used.
+    """
     if response.status_code not in (200, 201):
         raise LoginError(f"its token endpoint refuses ({_closed(why(response))}).")
-    said = _object(response)
+    said = _object(response, registers=registers)
     token, refresh = said.get("access_token"), said.get("refresh_token")
     kind = said.get("token_type", "Bearer")
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
@@ -99,15 +103,15 @@ def read_registration(response: httpx.Response) -> Client:
     return client
 
 
-def _object(response: httpx.Response) -> dict[str, object]:
-    """The JSON object in an answer, or {}. Its secrets are not shown from now on."""
+def _object(response: httpx.Response, *, registers: bool = True) -> dict[str, object]:
+    """The JSON object in an answer, or {}. registers: see `read_token`."""
     try:
         body = json.loads(response.content)
     except (ValueError, RecursionError):
         return {}
     if not isinstance(body, dict):
         return {}
-    for name in _SECRETS:
+    for name in _SECRETS if registers else ():
         if isinstance(value := body.get(name), str):
             register(value, passing=True)
     return body

@@ -49,6 +49,7 @@ from mcpzip.auth.url_policy import check_resolved_url
 from mcpzip.config.schema import AuthConfig, ServerConfig
 from mcpzip.model.errors import LoginError
 from mcpzip.model.quoting import shortened
+from mcpzip.model.redaction import register
 from mcpzip.system.threads import in_thread
 
 _NOTHING_READ = object()
@@ -242,6 +243,7 @@ class TokenClient:
             page = metadata.authorization_endpoint
             await check_resolved_url("the page to sign in on", page, self.server_urls)
         proof, uri = new_proof(), self._redirect_uri
+        register(proof.verifier, passing=True)
         more = {
             **found.resource_parameter(protocol_version),
             **({"scope": scope} if scope else {}),
@@ -253,6 +255,7 @@ class TokenClient:
         if not hmac.compare_digest(answer.state.encode(), proof.state.encode()):
             raise LoginError("the browser came back with the state of another login.")
         check_answering_issuer(answer.iss, metadata)
+        register(answer.code, passing=True)
         form = code_form(answer.code, client.client_id, uri, proof)
         return form, authenticate(client, form)
 

@@ -1,8 +1,14 @@
 """How a person signs in at an issuer with a browser: the authorization code flow (RFC 6749, 4.1) with PKCE,
 for an access token that is for mcpzip (RFC 8707).
 
-The rule: what comes out is a token as clients send it with their requests, and is checked as theirs are
-(`Authenticator`). So a person is the same one, with the same groups and scopes, on the page and in a client.
+The rules:
+
+1. What comes out is a token as clients send it with their requests, and is checked as theirs are
+   (`Authenticator`). So a person is the same one, with the same groups and scopes, on the page and in a
+   client.
+2. Nothing of a sign-in is registered to be redacted (`model.redaction`): anybody can begin one, and choose
+   the code that it ends with. So no text of a sign-in goes where it would have to be redacted.
+3. Only a clear no of the issuer ends a sign-in. Whatever else it answers may be passing.
 """
 
 import os
@@ -30,6 +36,8 @@ from mcpzip.config.schema import AuthConfig, PageConfig
 from mcpzip.identity.errors import IssuerUnavailableError
 from mcpzip.model.errors import LoginError
 
+_OVER = "invalid_grant"
+"""The error that says that a refresh token is not valid any more (RFC 6749, 5.2)."""
 METADATA_KEPT = 900.0
 """Seconds for which the issuer's metadata are used."""
 
@@ -74,7 +82,8 @@ class CodeFlow:
         metadata = await self._known()
         check_answering_issuer(answer.iss, metadata)
         form = code_form(answer.code, self._page.client_id, self._redirect_uri, proof)
-        return await self._token(metadata, form)
+        response, _ = await self._ask(metadata, form)
+        return read_token(response, registers=False)
 
     async def refresh(self, refresh_token: str) -> Token:
         """A new token (RFC 6749, 6). Raises LoginError if there is none any more, IssuerUnavailableError."""
@@ -83,9 +92,18 @@ class CodeFlow:
             "refresh_token": refresh_token,
             "client_id": self._page.client_id,
         }
-        return await self._token(await self._known(), form)
+        response, error = await self._ask(await self._known(), form)
+        try:
+            return read_token(response, registers=False)
+        except LoginError as refused:
+            if error == _OVER:
+                raise
+            raise IssuerUnavailableError("its token endpoint answers with something else") from refused
 
-    async def _token(self, metadata: ServerMetadata, form: dict[str, str]) -> Token:
+    async def _ask(self, metadata: ServerMetadata, form: dict[str, str]) -> tuple[httpx.Response, str]:
+        """The answer of the token endpoint to ``form``, and its error code, "" for none. Raises
+        IssuerUnavailableError.
+        """
         headers = authenticate(self._client(metadata), form)
         request = httpx.Request(
             "POST", metadata.token_endpoint, data=form | {"resource": self._resource}, headers=headers
@@ -94,10 +112,10 @@ class CodeFlow:
             response = await send(request, self._trusted, self._environment)
         except ERRORS as error:
             raise IssuerUnavailableError(describe(error)) from error
-        code, _ = oauth_error(response)
-        if response.status_code == 429 or response.status_code >= 500 or code == "temporarily_unavailable":
+        code, _ = oauth_error(response, registers=False)
+        if response.status_code not in (200, 201) and code in ("", "temporarily_unavailable"):
             raise IssuerUnavailableError(f"its token endpoint answers HTTP {response.status_code}")
-        return read_token(response)
+        return response, code
 
     def _client(self, metadata: ServerMetadata) -> Client:
         of_page = AuthConfig(client_id=self._page.client_id, client_secret=self._page.client_secret)

@@ -22,7 +22,7 @@ from mcpzip.ui.page import HTML, Answer, PersonVisit, TooManyFieldsError, redire
 from mcpzip.ui.rendering import render
 from mcpzip.ui.team.issuer_session import IssuerSession
 from mcpzip.ui.team.issuer_sign_in import BEGIN, CALLBACK, IssuerSignIn, SignInError
-from mcpzip.ui.team.limits import LIMITS, PAGES_OF_PERSON, SIGN_INS
+from mcpzip.ui.team.limits import LIMITS, PAGES_OF_PERSON
 from mcpzip.ui.team.pages import ROUTES
 from mcpzip.ui.team.person import CallNumbers, Person
 from mcpzip.ui.team.sessions import PersonSession, Sessions
@@ -54,7 +54,7 @@ class TeamApplication(Answering):
         self._proxy, self._origin = proxy, origin
         self._sessions, self._numbers = Sessions(keys, clock), CallNumbers()
         self._streams = Streams(proxy, self._sessions)
-        self._has_keys, self._issuer, self._signing_in = keys is not None, issuer, 0
+        self._has_keys, self._issuer = keys is not None, issuer
         self._under_way: Counter[PrincipalId] = Counter()
         parts = urlsplit(origin)
         self._is_secure = parts.scheme == "https"
@@ -83,8 +83,7 @@ class TeamApplication(Answering):
         elif session is None or not path.startswith(root + "/"):
             self.send(response, self._sign_in_page(401))
         elif path == f"{root}/events" and request.method == "GET":
-            if not self._streams.tell(session, response):
-                self.send(response, refused(503, "Too many tabs", "Close a tab of this page."))
+            self._streams.tell(session, response)
         elif self._under_way[session.principal.id] >= PAGES_OF_PERSON:
             text = f"{PAGES_OF_PERSON} pages or calls of yours are under way already. Wait for one of them."
             self.send(response, refused(503, "This is too much at once", text, root))
@@ -111,8 +110,9 @@ class TeamApplication(Answering):
     # --- signing in
 
     def _session_of(self, request: HttpRequest) -> PersonSession | None:
-        # A page that asks for itself again because of news is no sign that anybody sits there.
-        by_person = request.header("sec-fetch-dest") != "empty"
+        # What a page does by itself because of news is no sign that anybody sits there.
+        is_of_script = request.header("sec-fetch-dest") == "empty"
+        by_person = not is_of_script and request.raw_path != f"{self._root}/events"
         return self._sessions.of(request.header("cookie"), self._cookie_name, by_person=by_person)
 
     def _begin(self, request: HttpRequest) -> Answer:
@@ -120,21 +120,14 @@ class TeamApplication(Answering):
             session = self._sessions.begin(form_of(request).get("key", "").strip())
         except (TooManyFieldsError, TokenError):
             return self._sign_in_page(403, _WRONG_KEY)
-        self._end_before(request)
+        if (before := self._session_of(request)) is not None:
+            self._sessions.end(before)
         to = redirect(f"{self._root}/")
         return Answer(b"", to.status, (*to.headers, (b"set-cookie", self._cookie(session.secret))))
 
     def _sign_in_at(self, issuer: IssuerSignIn, request: HttpRequest, response: HttpResponse) -> None:
-        if self._signing_in >= SIGN_INS:
-            text = "Too many people are signing in at once. Try again in a moment."
-            self.send(response, self._sign_in_page(503, text))
-            return
-        self._signing_in += 1
         work = self._to_issuer(issuer) if request.raw_path == BEGIN else self._from_issuer(issuer, request)
-        self.start(work, response, self._signed_in)
-
-    def _signed_in(self) -> None:
-        self._signing_in -= 1
+        self.start(work, response)
 
     async def _to_issuer(self, issuer: IssuerSignIn) -> Answer:
         try:
@@ -150,16 +143,10 @@ class TeamApplication(Answering):
             found = await issuer.finish(request.query, request.header("cookie"))
         except SignInError as error:
             page = self._sign_in_page(503 if error.is_passing else 403, str(error))
-            return Answer(page.body, page.status, (*page.headers, over))
+            return Answer(page.body, page.status, (*page.headers, *([over] if error.is_answered else ())))
         session = self._sessions.begin_at_issuer(found)
-        self._end_before(request)
         welcome = render("team_signed_in.html", root=self._root, name=session.name)
         return Answer(welcome, 200, (HTML, over, (b"set-cookie", self._cookie(session.secret))))
-
-    def _end_before(self, request: HttpRequest) -> None:
-        """Ends the session that a browser had when it signed in again."""
-        if (before := self._session_of(request)) is not None:
-            self._sessions.end(before)
 
     def _end(self, session: PersonSession, problem: str = "") -> Answer:
         self._sessions.end(session)
@@ -184,14 +171,15 @@ class TeamApplication(Answering):
 
     async def _answer(self, request: HttpRequest, session: PersonSession, path: str) -> Answer:
         """The page at ``path``, which is below the root."""
-        if isinstance(session.credential, IssuerSession):
+        if isinstance(session.credential, IssuerSession) and path != "/sign-out":
             try:
                 session = session.of(await session.credential.check())
             except TokenError:
                 return self._end(session, "Your sign-in has ended. Sign in again.")
             except IssuerUnavailableError as error:
-                text = f"Your sign-in can't be checked now, because of the issuer: {error}. Try again later."
-                return refused(503, "The issuer can't be asked", text, self._root)
+                assert self._issuer is not None, "it has made the session"
+                text = str(self._issuer.unavailable(error))
+                return refused(503, "Your sign-in can't be checked now", text, self._root)
         person = Person(self._proxy, session.principal, self._numbers)
 
         def visit(name: str, fields: Mapping[str, str], is_post: bool) -> PersonVisit:

@@ -24,10 +24,14 @@ LONGEST = 12 * 3600.0
 """Seconds after which it is signed out in any case."""
 PAGES_OF_PERSON = 8
 """Pages and calls of one person that are under way; more are refused."""
-STREAMS_OF_PERSON, STREAMS = 16, 512
-"""Tabs of one person, and of all, that are told of changes; another one stays as it is."""
-SIGN_INS = 16
-"""Browsers that are on their way to the issuer, or come back from there; others are told to try again."""
+STREAMS_OF_BROWSER, STREAMS = 16, 512
+"""Tabs of one browser, and of all, that are told of changes; another one stays as it is."""
+SIGN_INS, SIGN_INS_WAITING = 16, 128
+"""Browsers that go to the issuer at a time, and as many that come back from there, and those that wait for
+that; others are told to try again.
+"""
+SIGN_INS_REMEMBERED = 4_096
+"""Sign-ins of which it is remembered that they were answered."""
 SIGN_IN_TIME = 15 * 60
 """Seconds that a person has to sign in at the issuer."""
 NUMBERED_PEOPLE = 1_024

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from mcpzip.identity.api_keys import ApiKey, ApiKeys, principal_of
 from mcpzip.identity.errors import TokenError
-from mcpzip.model.principal import Principal, PrincipalId
+from mcpzip.model.principal import Principal
 from mcpzip.ui.sign_in import BrowserSession
 from mcpzip.ui.team.issuer_session import IssuerSession
 from mcpzip.ui.team.limits import IDLE, LONGEST, SESSIONS, SESSIONS_OF_PERSON
@@ -58,6 +58,7 @@ class Sessions:
         return self._begin(issuer_session.principal, issuer_session)
 
     def _begin(self, principal: Principal, credential: ApiKey | IssuerSession) -> PersonSession:
+        self._forget_ended()
         secret, form_token = token_urlsafe(_BYTES), token_urlsafe(_BYTES)
         made = PersonSession(secret, form_token, principal.name, principal, credential, self._clock())
         of_person = [one for one, other in self._sessions.items() if other.principal.id == principal.id]
@@ -79,14 +80,9 @@ class Sessions:
                 return found
         return None
 
-    def is_current(self, session: PersonSession) -> bool:
-        """Whether it has not ended yet."""
-        return self._current(_digest(session.secret), by_person=False) is not None
-
-    def principal_of(self, person: PrincipalId) -> Principal | None:
-        """What is known now of a person who is signed in; None for anybody else."""
-        found = (one.principal for one in self._sessions.values() if one.principal.id == person)
-        return next(found, None)
+    def current(self, secret: str) -> PersonSession | None:
+        """The session whose cookie has this value, if it has not ended yet."""
+        return self._current(_digest(secret), by_person=False)
 
     def end(self, session: BrowserSession) -> None:
         """Signs a browser out."""
@@ -108,6 +104,11 @@ class Sessions:
         if by_person:
             self._used[digest] = now
         return session
+
+    def _forget_ended(self) -> None:
+        """Forgets what is left of the sessions that have ended: tokens of an issuer, too."""
+        for digest in list(self._sessions):
+            self._current(digest, by_person=False)
 
     def _renewed(self, session: PersonSession) -> PersonSession:
         """Raises TokenError if its key isn't valid any more."""

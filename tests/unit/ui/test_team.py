@@ -73,7 +73,7 @@ def test_what_a_page_does_by_itself_keeps_no_session(place: Place) -> None:
     place.clock.now += IDLE - 1
     assert place.sessions.of(f"c={session.secret}", "c", by_person=False) is not None
     place.clock.now += 2
-    assert not place.sessions.is_current(session)
+    assert place.sessions.current(session.secret) is None
 
 
 def test_a_session_ends_with_its_key_and_follows_it(place: Place) -> None:

@@ -11,7 +11,7 @@ from helpers.sent_channel import SentChannel
 
 from mcpzip.model.principal import Principal
 from mcpzip.server.http.response import HttpResponse
-from mcpzip.ui.team.limits import STREAMS_OF_PERSON
+from mcpzip.ui.team.limits import STREAMS_OF_BROWSER
 from mcpzip.ui.team.sessions import PersonSession
 from mcpzip.ui.team.streams import Streams
 
@@ -19,16 +19,18 @@ ANN, BOB = Principal("i", "ann", "ann"), Principal("i", "bob", "bob")
 
 
 class Proxy:
-    """One whose servers and calls are set. looked: how often somebody's servers were asked for."""
+    """One whose servers and calls are set. looks: how often somebody's servers were asked
+    for. groups: those of whom they were asked for."""
 
     def __init__(self) -> None:
         self.servers: dict[str, list[str]] = {"ann": ["desk"], "bob": ["desk", "vault"]}
         self.tool_caller = SimpleNamespace(calls=[])
         self.views = SimpleNamespace(of=lambda _: SimpleNamespace(catalog=None))
-        self.looked, self.looks = asyncio.Event(), 0
+        self.looked, self.looks, self.groups = asyncio.Event(), 0, set[frozenset[str]]()
 
     def status(self, principal: Principal) -> list[str]:
         self.looks += 1
+        self.groups.add(principal.groups)
         self.looked.set()
         return list(self.servers[principal.subject])
 
@@ -48,21 +50,22 @@ class Sessions:
     """Of the two, until they end."""
 
     def __init__(self) -> None:
-        self.people = {each.id: each for each in (ANN, BOB)}
+        self.people = {each.name: each for each in (ANN, BOB)}
 
-    def is_current(self, session: PersonSession) -> bool:
-        return session.principal.id in self.people
-
-    def principal_of(self, person: tuple[str, str]) -> Principal | None:
-        return self.people.get(person)
+    def current(self, secret: str) -> PersonSession | None:
+        who = self.people.get(secret)
+        return None if who is None else PersonSession(secret, "t", who.name, who)
 
 
 class Tab:
     def __init__(self, streams: Streams, who: Principal) -> None:
         self.channel = SentChannel()
         self.response = HttpResponse(self.channel)
-        session = PersonSession("s", "t", who.name, who)
-        self.is_told = streams.tell(session, self.response)
+        streams.tell(PersonSession(who.name, "t", who.name, who), self.response)
+
+    @property
+    def is_told(self) -> bool:
+        return not self.response.ended
 
     @property
     def news(self) -> int:
@@ -94,7 +97,7 @@ def of_bobs_servers(place: Place) -> None:
 
 
 def of_bobs_groups(place: Place) -> None:
-    place.sessions.people[BOB.id] = Principal("i", "bob", "bob", frozenset({"keepers"}))
+    place.sessions.people["bob"] = Principal("i", "bob", "bob", frozenset({"keepers"}))
 
 
 @pytest.mark.parametrize("change", [of_bob, of_bobs_servers, of_bobs_groups])
@@ -106,6 +109,17 @@ async def test_a_person_is_told_what_they_see_and_nobody_else_is(change: Callabl
         change(here)
         await here.proxy.look()
         assert (ann.news, bob.news) == (1, 2)
+
+
+async def test_each_browser_has_the_groups_of_its_own_sign_in() -> None:
+    """The same person may have signed in with fewer groups in another browser."""
+    async with place() as here:
+        ann = Principal("i", "ann", "ann2", frozenset({"keepers"}))
+        here.sessions.people["ann2"] = ann
+        here.tab(ANN)
+        here.tab(ann)
+        await here.proxy.look()
+        assert here.proxy.groups == {frozenset(), frozenset({"keepers"})}
 
 
 async def test_nothing_is_asked_when_nobody_looks() -> None:
@@ -123,15 +137,15 @@ async def test_a_stream_ends_with_its_sign_in() -> None:
     async with place() as here:
         ann, bob = here.tab(ANN), here.tab(BOB)
         await here.proxy.look()
-        del here.sessions.people[ANN.id]
+        del here.sessions.people["ann"]
         await here.proxy.look()
         assert ann.response.ended
         assert not bob.response.ended
 
 
-async def test_one_person_takes_no_streams_from_others() -> None:
+async def test_one_browser_takes_no_streams_from_others() -> None:
     async with place() as here:
-        tabs = [here.tab(ANN) for _ in range(STREAMS_OF_PERSON)]
+        tabs = [here.tab(ANN) for _ in range(STREAMS_OF_BROWSER)]
         assert all(tab.is_told for tab in tabs)
         assert not here.tab(ANN).is_told
         assert here.tab(BOB).is_told
