@@ -25,7 +25,7 @@ from mcpzip.search.postings import POSTING, Posting, Postings
 from mcpzip.search.product_names import TWO_WORDS
 from mcpzip.search.semantic.vectors import Packed, Vectors
 from mcpzip.search.text_table import NumberByText
-from mcpzip.search.tokenizer import STOP_WORDS, term_of, words
+from mcpzip.search.tokenizer import term_of, words
 from mcpzip.search.verbs import families, verbs
 from mcpzip.search.vocabulary import Vocabulary
 
@@ -279,8 +279,8 @@ class Index(msgspec.Struct, frozen=True, dict=True):
         """
         known = {name: [(name, term_of(name))] for name in TWO_WORDS}
         for server in sorted(self.servers):
-            pairs = words(server)
-            if len(server) <= NAME and STOP_WORDS.isdisjoint(word for word, _ in pairs):
+            if len(server) <= NAME:
+                pairs = words(server)
                 known["".join(word for word, _ in pairs)] = pairs
         return known
 

@@ -41,7 +41,11 @@ TypeSense UiPath UnionPay UpWork UserVoice VictorOps VictoriaMetrics VirusTotal 
 WaveApps WeChat WebDAV WebEx WebFlow WebRTC WebStorm WhatsApp WikiData WikiPedia WooCommerce WordPress
 WorkDay XAMPP YouTrack YouTube ZenDesk ZipRecruiter ZoomInfo ZoomEye
 """
-PRODUCT_NAMES = frozenset(_NAMES.lower().split())
+PRODUCT_NAMES = frozenset([*_NAMES.lower().split(), "k8s"])
+
+FULL_NAMES = {"k8s": "kubernetes", "mongo": "mongodb", "postgre": "postgresql", "postgres": "postgresql"}
+"""Other names of the same product, which mean nothing else, by the documentation of each: "PostgreSQL, often
+simply Postgres" (wiki.postgresql.org), K8s (kubernetes.io), and MongoDB's shell, called ``mongo``."""
 
 LONGEST = 4
 """Words that a name is split into at most."""

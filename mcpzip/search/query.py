@@ -7,7 +7,6 @@ other unknown words.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
 
 import msgspec
 
@@ -15,7 +14,7 @@ from mcpzip.model.limits import NAME
 from mcpzip.search.index import Index
 from mcpzip.search.lexicon import gloss, gloss_text, synonyms
 from mcpzip.search.phrases import documents_with_phrase
-from mcpzip.search.product_names import joined
+from mcpzip.search.product_names import FULL_NAMES, joined
 from mcpzip.search.query_syntax import ParsedQuery, parse_query
 from mcpzip.search.semantic.table import Table
 from mcpzip.search.tokenizer import STOP_WORDS, content_words, fold, is_bigram, term_of, words
@@ -99,7 +98,7 @@ def analyze_query(
 ) -> QueryAnalysis:
     """``query`` in terms of ``index``. Words in ``table`` are not corrected. Never raises."""
     parsed = parse_truncated(query) if isinstance(query, str) else query
-    tokens, replaced = _with_names(words(parsed.text)[:_MAX_TOKENS], index)
+    tokens, replaced = _with_names(parsed.text, index)
     looked_up = list(dict.fromkeys(content_words(tokens)))[:MAX_WORDS]
     builder = _GroupBuilder(index, table)
     if not parsed.text.isascii():
@@ -141,26 +140,29 @@ def parse_truncated(query: str) -> ParsedQuery:
     return parse_query(query.strip())
 
 
-def _with_names(
-    pairs: list[tuple[str, str]], index: Index
-) -> tuple[list[tuple[str, str]], dict[str, tuple[str, ...]]]:
-    """``pairs`` in which the names of products and servers are spelled as the catalog has them, however the
-    query spells them: for ``sqlite-explorer``, also "SQLite Explorer" and "sqliteexplorer". A word that tools
-    have stays. And the words that other words stand for now.
+def _with_names(text: str, index: Index) -> tuple[list[tuple[str, str]], dict[str, tuple[str, ...]]]:
+    """The `words` of ``text``, in which the names of products and servers are spelled as the catalog has
+    them, however the query spells them: for ``sqlite-explorer``, also "SQLite Explorer" and "sqliteexplorer".
+    Several strings with a stop word among them are no name: "get to" is not ``getto``. And the words that
+    other words stand for now.
     """
     spellings = index.spellings
+    pairs: list[tuple[str, str]] = []
+    strings: list[tuple[int, int]] = []  # those that are a name, without white space
+    for string in text.split():
+        start = len(pairs)
+        pairs += words(string)
+        if len(pairs) >= _MAX_TOKENS:
+            del pairs[_MAX_TOKENS:]
+            break
+        if len(string) <= NAME and "".join([word for word, _ in pairs[start:]]) in spellings:
+            strings.append((start, len(pairs)))
     written = [word for word, _ in pairs]
-    found = [
-        (start, stop)
-        for start, stop in joined(written, spellings)
-        if STOP_WORDS.isdisjoint(written[start:stop])
-    ]
+    found = [span for span in joined(written, spellings) if STOP_WORDS.isdisjoint(written[slice(*span)])]
     taken = {number for span in found for number in range(*span)}
-    found += [
-        (number, number + 1)
-        for number, (word, term) in enumerate(pairs)
-        if word in spellings and number not in taken and index.term_id(term) is None
-    ]
+    found += [span for span in strings if taken.isdisjoint(range(*span))]
+    taken.update(number for span in strings for number in range(*span))
+    found += [(n, n + 1) for n, word in enumerate(written) if word in spellings and n not in taken]
     replaced: dict[str, tuple[str, ...]] = {}
     for start, stop in sorted(found, reverse=True):
         parts = tuple(written[start:stop])
@@ -252,18 +254,23 @@ class _GroupBuilder:
             self.unknown = [word for word in self.unknown if not is_bigram(word)]
 
     def _add_joined(self, pairs: list[tuple[str, str]]) -> frozenset[str]:
-        """Add groups for neighbours that are a word of the catalog when joined ("Git Hub", "to-do"). Returns
-        the parts, whose own groups are not counted.
+        """Add groups for neighbours that are a word of the catalog when joined ("Git Hub", "to-do"), and for
+        three or four that are a name. Returns the parts, whose own groups are not counted.
         """
         parts: set[str] = set()
-        for (left, _), (right, _) in pairwise(pairs):
-            if left + right in self._index.word_frequencies and not is_bigram(left):
-                number = self._index.term_id(term_of(left + right))
+        written = [word for word, _ in pairs]
+        spans = [(left, left + 2) for left in range(len(pairs) - 1)]
+        spans += [span for span in joined(written, self._index.spellings) if span[1] - span[0] > 2]
+        for start, stop in spans:
+            together = written[start:stop]
+            word = "".join(together)
+            if word in self._index.word_frequencies and not is_bigram(word):
+                number = self._index.term_id(term_of(word))
                 if number is not None:
-                    for part in (left, right):
+                    for part in together:
                         self._add([number], 1.0, part)
-                        parts.add(part)
-                    self._replacements.update({right: (), left: (left + right,)})
+                    parts.update(together)
+                    self._replacements.update(dict.fromkeys(together[1:], ()) | {together[0]: (word,)})
         return frozenset(parts)
 
     def embedding_words(self, pairs: list[tuple[str, str]]) -> tuple[str, ...]:
@@ -276,7 +283,7 @@ class _GroupBuilder:
             if not is_bigram(word) and word not in EMPTY
             for each in self._replacements.get(word, (word,))
         ]
-        return (*self._translations, *replaced)
+        return (*self._translations, *[FULL_NAMES.get(word, word) for word in replaced])
 
     def _is_foreign(self, word: str) -> bool:
         """Whether ``word`` is known in another language only."""

@@ -28,7 +28,7 @@ from mcpzip.search.tokenizer import RULES, STOP_WORDS
 from mcpzip.search.verbs import FAMILIES
 
 MAGIC = b"MZI1"
-VERSION = 5  # of the analysis and of the sections: one more whenever the file of the same tools would differ
+VERSION = 6  # of the analysis and of the sections: one more whenever the file of the same tools would differ
 _KEY = 16  # bytes
 _NAMES = ("names", "names_by_words")
 """The sections of the tables of `Names`: the names, and for each the documents, which end at ``…_ends``."""

@@ -14,7 +14,7 @@ import unicodedata
 from functools import lru_cache
 
 from mcpzip.model.lazy_pattern import lazy_pattern
-from mcpzip.search.product_names import joined
+from mcpzip.search.product_names import FULL_NAMES, joined
 from mcpzip.search.stemmer import stem
 
 # The shape of a text has one letter for the class of each character. The rules are patterns over shapes:
@@ -115,8 +115,10 @@ def content_words(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def term_of(word: str) -> str:
-    """The term that ``word`` is indexed as: its stem. A stop word is not stemmed, so its term is one too."""
-    return word if word in STOP_WORDS else stem(word)
+    """The term that ``word`` is indexed as: its stem. A stop word is not stemmed, so its term is one too; the
+    short name of a product has the term of the full one.
+    """
+    return word if word in STOP_WORDS else stem(FULL_NAMES.get(word, word))
 
 
 def is_stop_word(pair: tuple[str, str]) -> bool:

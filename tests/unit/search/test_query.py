@@ -32,7 +32,7 @@ from mcpzip.search.query import (
     parse_truncated,
 )
 from mcpzip.search.query_syntax import parse_query
-from mcpzip.search.tokenizer import content_words, fold, is_bigram, words
+from mcpzip.search.tokenizer import STOP_WORDS, content_words, fold, is_bigram, words
 
 KNOWN = index_of(
     tool("slack", "send_message", "Send a message to a channel"),
@@ -300,7 +300,64 @@ def test_words_that_could_be_a_name_keep_their_meaning(query: str, terms: set[st
     assert {known.term_id(term) for term in terms} <= {term for group in plan.groups for term in group.terms}
 
 
-def test_a_word_that_tools_have_is_not_split_for_a_server() -> None:
+def test_a_servers_name_means_the_same_where_tools_have_it_as_one_word() -> None:
     known = index_of(tool("data-set", "list", "Lists."), tool("b", "read", "Reads a dataset."))
-    (group,) = said("dataset", known).plan.groups
-    assert group.terms == (known.term_id("dataset"),)
+    plan = said("dataset", known).plan
+    assert [group.terms for group in plan.groups if group.counted] == [(known.term_id("dataset"),)]
+    assert {plan} == {said(spelled, known).plan for spelled in ("data-set", "data set", "DataSet", "DATASET")}
+
+
+SHORT = {
+    "mongodb": ["mongo", "Mongo", "MongoDB", "mongo db", "mongo-db"],
+    "postgresql": ["postgres", "Postgres", "PostgreSQL", "PostGreSQL", "postgre-sql"],
+    "kubernetes": ["k8s", "K8s", "K8S", "Kubernetes"],
+}
+
+
+@pytest.mark.parametrize("product", SHORT)
+def test_a_products_short_name_means_the_same(tmp_path: Path, product: str) -> None:
+    table = table_of(tmp_path, concepts(product, f"{SHORT[product][0]} shell", "list"))
+    for server in (product, SHORT[product][0], f"{SHORT[product][0]}-tools", "other"):
+        known = index_of(
+            tool(server, "list", "Lists."),
+            tool("b", "list", f"Lists {product}."),
+            tool("c", "read", "Reads."),
+        )
+        plan = analyze_query(f"list {product}", Filters(), known, table).plan
+        for spelling in SHORT[product]:
+            assert analyze_query(f"list {spelling}", Filters(), known, table).plan == plan, (server, spelling)
+
+
+# Verbs and what joins them are left out: they separate needs.
+parts_of_names = st.lists(
+    st.sampled_from(["acme", "note", "my", "lite", "db", "sq", "base", "hub", "git", "to", "o", "2"]),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(
+    st.lists(parts_of_names, min_size=1, max_size=4),
+    st.lists(st.sampled_from(["rows", "notes", "database", "acmenote", "Acme", "hub"]), max_size=4),
+    st.lists(st.sampled_from(["rows", "list", "a", "user"]), max_size=2),
+    st.sampled_from(["-".join, "_".join, "".join, " ".join]),
+)
+def test_every_spelling_of_any_servers_name_ranks_the_same(
+    servers: list[list[str]], described: list[str], rest: list[str], named: Callable[[list[str]], str]
+) -> None:
+    """Written as one string, in any case and with any separators, and in separate words too unless a stop
+    word is among them ("get to" is not the server getto).
+    """
+    made = {
+        named(parts): tool(named(parts), f"list_{n}", " ".join(described)) for n, parts in enumerate(servers)
+    }
+    known = searcher(*made.values(), tool("other", "list_rows", "Lists rows of an acme note."))
+    for parts in servers:
+        spelled = {spell(parts) for spell in SPELLINGS}
+        if not STOP_WORDS.isdisjoint(parts):
+            spelled = {each for each in spelled if " " not in each}
+        rankings = {
+            each: [(hit.entry.name, hit.score) for hit in known.search(" ".join([*rest, each]), 20).hits]
+            for each in spelled
+        }
+        assert len({tuple(ranking) for ranking in rankings.values()}) == 1, rankings
