@@ -72,7 +72,7 @@ class RowIndex:
         return bool(self._ends[row] & _BEGINS_PAIR)
 
     def _is(self, row: int, word: bytes) -> bool:
-        if row >= self.rows:
+        if not 0 <= row < self.rows:
             return False  # damaged
         start = self._ends[row - 1] & _LENGTH if row else 0
         return bool(self._text[start : self._ends[row] & _LENGTH] == word)
