@@ -6,8 +6,9 @@ no search.
 
 TYPE_CHECKING = False  # what `typing` calls it, without importing `typing`
 if TYPE_CHECKING:
+    from mcpzip.search.confidence import Quality
     from mcpzip.search.query import Filters
-    from mcpzip.search.searcher import Hit, Quality, Results, Searcher
+    from mcpzip.search.searcher import Hit, Results, Searcher
 
 __all__ = ["Filters", "Hit", "Quality", "Results", "Searcher"]
 

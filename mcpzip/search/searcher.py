@@ -6,7 +6,6 @@ words and servers most similar to them.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -15,6 +14,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.search import store
 from mcpzip.search.analysis import Analyzer
 from mcpzip.search.cache import Key, QueryCache
+from mcpzip.search.confidence import Quality, quality
 from mcpzip.search.fusion import (
     RankedDocument,
     Ranking,
@@ -36,20 +36,12 @@ from mcpzip.search.suggestions import nearest_servers, nearest_words
 from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, TierAbsence, TierAnswer
 from mcpzip.search.tokenizer import words
 
-Quality = Literal["strong", "fair", "weak", "none"]
-
 MIN_NEED_SCORE = 0.3  # of the best tool of each need; where one has less, the query is one need
 CACHED_HITS = 24  # hits of a cached ranking; a longer one is not cached
 AT_ONCE = 100  # new tools that are indexed by their meaning together with their words
 DEEP_LIMIT = 500  # hits of the ranking where duplicates leave too few of `CACHED_HITS`
 NEARLY_AS_GOOD = 0.8  # share of the score of the last hit
 DUPLICATE_WINDOW = 10  # hits after the last one that are checked for duplicates, whose scores are similar
-
-# The least score of the best hit of strong, and of fair results. Of 675 queries on 919 tools, the right tool
-# was the first, and among the first five: 98 % and 100 % of the time when strong, 79 % and 94 % when fair,
-# 41 % and 69 % when weak.
-STRONG = 0.5
-FAIR = 0.35
 
 _NO_FILTERS = Filters()
 
@@ -262,14 +254,14 @@ class Searcher:
             hits=tuple(_hit(index, signals, each, each.query.text if needs else "") for each in shown),
             matching=whole.ranking.matching,
             searched=whole.ranking.searched,
-            quality=_lowest_quality(needs) if needs else _quality(whole.ranking, analysis.plan),
+            quality=_lowest_quality(index, needs) if needs else quality(index, whole.ranking, analysis.plan),
             tiers=self._tiers(index, answers),
             unknown_words=analysis.unknown,
             corrected=analysis.corrected,
             nearest_words=() if distinct else nearest_words(index, analysis.unknown),
             nearest_servers=() if distinct else nearest_servers(index, _server_words(parsed, filters)),
             absent=(*self._local_absence(index), *absences),
-            needs=tuple((need.text, _quality(need.ranking)) for need in needs),
+            needs=tuple((need.text, quality(index, need.ranking)) for need in needs),
             elsewhere=elsewhere,
         )
 
@@ -481,18 +473,9 @@ def _matched(index: Index, analysis: QueryAnalysis, document: int) -> tuple[str,
     return tuple(found)
 
 
-def _quality(ranking: Ranking, plan: Plan | None = None) -> Quality:
-    if not ranking.documents:
-        return "none"
-    if plan is not None and plan.match_all:  # every tool is what the query selects
-        return "strong"
-    best = ranking.documents[0].score
-    return "strong" if best >= STRONG else "fair" if best >= FAIR else "weak"
-
-
-def _lowest_quality(needs: Sequence[_RankedQuery]) -> Quality:
+def _lowest_quality(index: Index, needs: Sequence[_RankedQuery]) -> Quality:
     order: tuple[Quality, ...] = ("none", "weak", "fair", "strong")
-    return min((_quality(need.ranking) for need in needs), key=order.index)
+    return min((quality(index, need.ranking) for need in needs), key=order.index)
 
 
 def _server_words(parsed: ParsedQuery, filters: Filters) -> list[str]:

@@ -134,11 +134,11 @@ def test_what_no_tool_answers_is_no_need_but_says_more_of_the_other() -> None:
 
 
 def test_the_quality_is_that_of_the_need_answered_worst() -> None:
-    results = TOOLS.search("read the file and send a message to zebras", 5)
+    results = TOOLS.search("read the file and send a picture to the channel", 5)
     answered = dict(results.needs)
     assert len(answered) == 2
     assert answered["read the file"] == "strong"
-    assert results.quality == answered["send a message to zebras"] == "fair"
+    assert results.quality == answered["send a picture to the channel"] == "fair"
 
 
 def test_one_need_has_no_mark() -> None:

@@ -1,0 +1,116 @@
+"""How far the first tool is trusted: by its score, and by its lead over tools of other kinds."""
+
+import math
+
+import pytest
+from helpers.search_tools import catalogs, queries, searcher, tool
+from hypothesis import given
+
+from bench.retrieval import alike
+from mcpzip.model.entry import Entry
+from mcpzip.search import Searcher
+from mcpzip.search.confidence import FAIR, STRONG, confidence, quality
+from mcpzip.search.fusion import RankedDocument, Ranking, rank
+from mcpzip.search.index import Index
+from mcpzip.search.query import Filters, analyze_query
+from mcpzip.search.semantic import local_table
+
+
+def ranking(*scores: float, chosen: bool = False) -> Ranking:
+    documents = tuple(RankedDocument(n, score, 0.5, None, chosen) for n, score in enumerate(scores))
+    return Ranking(documents, len(scores), len(scores))
+
+
+@pytest.fixture(scope="module")
+def index() -> Index:
+    made = (
+        tool("tasks", "delete_task", "Deletes a task."),
+        tool(
+            "todo", "todo-delete-task", "Deletes a task."
+        ),  # of the same kind: the rest is its server's name
+        tool("tasks", "update_task", "Changes a task."),
+    )
+    return searcher(*made)._catalog.index
+
+
+def of(index: Index, *names: str, scores: tuple[float, ...]) -> Ranking:
+    numbers = [index.names.literal(name)[0] for name in names]
+    documents = tuple(RankedDocument(n, score, 0.5, None) for n, score in zip(numbers, scores, strict=True))
+    return Ranking(documents, len(names), len(names))
+
+
+def test_a_rival_that_is_nearly_as_good_makes_a_high_score_doubtful(index: Index) -> None:
+    names = ("tasks__delete_task", "tasks__update_task")
+    assert quality(index, of(index, *names, scores=(0.7, 0.3))) == "strong"
+    assert quality(index, of(index, *names, scores=(0.7, 0.65))) == "fair"
+    assert quality(index, of(index, *names, scores=(0.3, 0.29))) == "weak"
+
+
+def test_tools_of_one_kind_are_no_rivals(index: Index) -> None:
+    names = ("tasks__delete_task", "todo__todo-delete-task", "tasks__update_task")
+    assert quality(index, of(index, *names, scores=(0.7, 0.7, 0.3))) == "strong"
+    assert confidence(index, of(index, *names, scores=(0.7, 0.7, 0.3))) == confidence(
+        index, of(index, names[0], names[2], scores=(0.7, 0.3))
+    )
+
+
+def test_a_name_that_the_query_gives_is_trusted_unless_two_tools_have_it(index: Index) -> None:
+    names = ("tasks__delete_task", "tasks__update_task")
+    for score in (1.0, 0.99, 0.96):
+        assert quality(index, of(index, *names, scores=(score, 0.94))) == "strong"
+        assert quality(index, of(index, *names, scores=(score, score))) == "fair"
+
+
+def test_without_another_tool_the_score_alone_counts(index: Index) -> None:
+    assert [quality(index, ranking(score)) for score in (0.5, 0.35, 0.2)] == ["strong", "fair", "weak"]
+    assert quality(index, Ranking((), 0, 3)) == "none"
+
+
+def test_the_choice_of_a_model_has_no_lead(index: Index) -> None:
+    assert quality(index, ranking(0.8, 0.79, chosen=True)) == "strong"
+
+
+def test_servers_that_do_something_else_are_rivals() -> None:
+    """``list_departments`` of a shop and of a museum."""
+    made = Searcher(local_table())
+    shop = tool("grocer", "list_departments", "The aisles of a shop, with bread, milk and vegetables.")
+    museum = tool("paintings", "list_departments", "Departments of a museum of art, such as Greek sculpture.")
+    other = tool("paintings", "get_object", "One work of art.")
+    made.index((shop, museum, other), "1")
+    assert made.search("list departments", 3).quality == "fair"
+    made.index((shop, tool("market", "list_departments", shop.description + " "), other), "2")
+    assert made.search("list departments", 3).quality == "strong"
+
+
+@given(catalogs, queries)
+def test_confidence_is_between_0_and_1_and_grows_with_the_lead(made: list[Entry], query: str) -> None:
+    index = searcher(*made)._catalog.index
+    found = rank(index, analyze_query(query, Filters(), index).plan, 24)
+    if not found.documents:
+        return
+    whole = confidence(index, found)
+    alone = confidence(index, Ranking(found.documents[:1], 1, 1))
+    assert 0 <= min(whole, alone) <= max(whole, alone) <= 1
+    assert alone <= 0.6 or math.isclose(alone, 0.6)
+    assert (quality(index, found) == "strong") == (whole >= STRONG)
+    assert (quality(index, found) == "weak") == (whole < FAIR)
+
+
+def test_the_words_hold_in_a_catalog_of_tools_that_are_alike() -> None:
+    """Three thousand tools of eighty servers. By its score alone the first of 23 tools was strong, and two of
+    these were wrong.
+    """
+    entries, requests = alike.made()
+    assert len(entries) > 3_000
+    assert len({entry.server for entry in entries}) == 80
+    made = Searcher(local_table())
+    made.index(entries, "1")
+    found = list(alike.judged(made, requests))
+    strong = [(request.text, place) for request, quality, place in found if quality == "strong"]
+    right = [place == 0 for _, place in strong]
+    assert len(strong) >= 18
+    assert sum(right) >= 0.95 * len(right), [each for each in strong if each[1] != 0]
+    answered = [(quality, place) for request, quality, place in found if request.right]
+    by_word = {word: [place == 0 for each, place in answered if each == word] for word in ("fair", "weak")}
+    assert sum(by_word["fair"]) / len(by_word["fair"]) > sum(by_word["weak"]) / len(by_word["weak"])
+    assert {quality for request, quality, _ in found if not request.right} == {"weak"}
