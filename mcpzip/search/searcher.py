@@ -261,7 +261,7 @@ class Searcher:
             nearest_words=() if distinct else nearest_words(index, analysis.unknown),
             nearest_servers=() if distinct else nearest_servers(index, _server_words(parsed, filters)),
             absent=(*self._local_absence(index), *absences),
-            needs=tuple((need.text, quality(index, need.ranking)) for need in needs),
+            needs=tuple((need.text, quality(index, need.ranking, need.analysis.plan)) for need in needs),
             elsewhere=elsewhere,
         )
 
@@ -475,7 +475,7 @@ def _matched(index: Index, analysis: QueryAnalysis, document: int) -> tuple[str,
 
 def _lowest_quality(index: Index, needs: Sequence[_RankedQuery]) -> Quality:
     order: tuple[Quality, ...] = ("none", "weak", "fair", "strong")
-    return min((quality(index, need.ranking) for need in needs), key=order.index)
+    return min((quality(index, need.ranking, need.analysis.plan) for need in needs), key=order.index)
 
 
 def _server_words(parsed: ParsedQuery, filters: Filters) -> list[str]:
