@@ -72,6 +72,10 @@ CONSTANTS = (
     Constant(tool_vectors, "SUMMARY_WEIGHT", (0.0, 0.5, 2.0)),
     Constant(tool_vectors, "PARAMETERS_WEIGHT", (0.0, 0.1, 0.6)),
     Constant(fusion, "KEYWORD_WEIGHT", (0.0, 0.2, 0.3, 0.5, 0.6, 1.0)),
+    Constant(fusion, "SERVER_PART", (0.0, 0.02, 0.06)),
+    Constant(fusion, "VERB_AGREES", (0.0, 0.005, 0.02)),
+    Constant(fusion, "VERB_CONTRADICTS", (0.0, -0.01, -0.03)),
+    Constant(fusion, "NAME_IN_QUERY", (0.0, -0.01, -0.03)),
     Constant(fusion, "POOL", (16, 32, 128)),
 )
 """The values of a field's weight are factors of the present one; all others are absolute."""

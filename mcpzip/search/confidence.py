@@ -22,13 +22,13 @@ from mcpzip.search.semantic.vectors import cosine
 
 Quality = Literal["strong", "fair", "weak", "none"]
 
-STRONG = 0.54  # least confidence of strong results
+STRONG = 0.58  # least confidence of strong results
 FAIR = 0.35  # and of fair ones
-MAX_SCORE = 0.5  # what of a score counts
+MAX_SCORE = 0.5  # what of a score counts; .6: a quarter fewer results can be called strong, the whole: half
 MAX_LEAD = 0.3  # what of a lead counts
-LEAD_WEIGHT = 1.5  # without the lead, a third as many results can be called strong among tools that are alike
-NAME_WEIGHT = 0.15  # without it, a quarter fewer
-BONUS = 0.05  # of a tool that has no lead, because there is no other, or because a model chose it
+LEAD_WEIGHT = 1.5  # 1: a seventh fewer, without the lead: three fifths fewer
+NAME_WEIGHT = 0.15  # without it: a fifth fewer
+BONUS = 0.1  # of a tool that has no lead, because there is no other, or because a model chose it
 SAME_KIND = 0.7  # least cosine of tools of one kind: in other cases their servers do different things
 
 _NAME_SCORES = (LITERAL_SCORE, SAME_WORDS_SCORES[0], COVERED_SCORES[0])

@@ -37,6 +37,12 @@ ROUNDING = 1e-9  # by which sums of the same numbers in another order may differ
 
 KEYWORD_WEIGHT = 0.45  # of the keyword score; that of the similarity is the rest. .4 and .5 are equal
 SERVER_BONUS = 0.06  # of a tool whose server the query names; .03 to .15 are equal, without: −.002
+# The last step: what is added to the scores of the pool, less in long queries. Many queries have the words of
+# a short name by chance, so its keyword score is too high, and the name counts against it. All: +.011.
+SERVER_PART = 0.04  # a word of its server's name is in the query; .02 to .06 are equal, without: −.002
+VERB_AGREES = 0.01  # without: −.004; .005 and .02: −.001
+VERB_CONTRADICTS = -0.02  # without: −.002; −.03 is equal
+NAME_IN_QUERY = -0.02  # times the share of its name that is in the query; without: −.004, −.03: −.002
 LONG_QUERY = 8  # words from which on a query is long; never: −.003
 LONG_QUERY_RANGE = 10  # more words until keyword scores are fully trusted
 _RELATIVE_WEIGHT = KEYWORD_WEIGHT / (1 - KEYWORD_WEIGHT)
@@ -272,13 +278,19 @@ class _Fusion:
         document = self._index.document(number)
         terms, tiers = self._query_terms, self._tier_scores
         keyword_score = self._keyword_scores.get(number, 0.0)
-        words = min(keyword_score * terms.boost(document) / self._max_score, 1.0) if keyword_score else 0.0
+        coverage, agree = terms.name_coverage(document), terms.verbs_agree(document)
+        words = 0.0
+        if keyword_score:
+            words = min(keyword_score * terms.boost(document, coverage, agree) / self._max_score, 1.0)
         similarity = tiers.similarities.get(number)
         score = words
         if tiers.similarities:
             trusted = words * min(words + self._trust, 1.0)
             score = KEYWORD_WEIGHT * trusted + (1 - KEYWORD_WEIGHT) * max(similarity or 0.0, 0.0)
             score += SERVER_BONUS * terms.names_server(document.entry.server)
+            step = SERVER_PART * terms.names_part_of_server(document.entry.server) + NAME_IN_QUERY * coverage
+            step += VERB_AGREES if agree > 0 else VERB_CONTRADICTS * -agree
+            score += (1 - self._trust) * step
         choice = tiers.choices.get(number)
         if tiers.choices:
             score = LLM_WEIGHT * (choice or 0.0) + (1 - LLM_WEIGHT) * score

@@ -156,21 +156,18 @@ class QueryTerms:
     def __init__(self, index: Index, plan: Plan) -> None:
         groups = [group.terms for group in plan.groups if group.counted]
         self._index = index
-        self._servers: dict[str, bool] = {}
+        self._servers: dict[str, tuple[bool, bool]] = {}
         self._groups = groups
         self._terms = {term for group in plan.groups for term in group.terms} | set(plan.stop_word_terms)
         self._counted = {term for group in groups for term in group} | set(plan.stop_word_terms)
         self._verbs = plan.verbs
 
-    def boost(self, document: Document) -> float:
-        """The factor of the document's keyword score: 1 with all bonuses and penalties."""
-        boost = 1 + NAME_BONUS * self.name_coverage(document)
-        boost += SERVER_BONUS * self.names_server(document.entry.server)
-        if self._verbs & document.verbs:
-            return boost + VERB_BONUS
-        if self._verbs and contradict(self._verbs, document.verbs):
-            return boost - CONTRADICTION_PENALTY
-        return boost
+    def boost(self, document: Document, coverage: float, agree: int) -> float:
+        """The factor of the document's keyword score: 1 with all bonuses and penalties. coverage, agree: its
+        `name_coverage` and `verbs_agree`.
+        """
+        boost = 1 + NAME_BONUS * coverage + SERVER_BONUS * self.names_server(document.entry.server)
+        return boost + (VERB_BONUS if agree > 0 else CONTRADICTION_PENALTY * agree)
 
     def name_coverage(self, document: Document) -> float:
         """The share of the tool's own name that is in the query, 0…1, its terms weighted by idf."""
@@ -211,11 +208,24 @@ class QueryTerms:
         start = set(takewhile(self._terms.__contains__, terms))
         return all(not start.isdisjoint(group) for group in self._groups)
 
+    def verbs_agree(self, document: Document) -> int:
+        """1 if the verb of the tool's name is of a family of the query's verbs, −1 if it contradicts them."""
+        if self._verbs & document.verbs:
+            return 1
+        return -1 if self._verbs and contradict(self._verbs, document.verbs) else 0
+
     def names_server(self, server: str) -> bool:
         """Whether every word of the name of ``server`` is in the query."""
+        return self._named(server)[0]
+
+    def names_part_of_server(self, server: str) -> bool:
+        """Whether any word of the name of ``server`` is in the query."""
+        return self._named(server)[1]
+
+    def _named(self, server: str) -> tuple[bool, bool]:
         named = self._servers.get(server)
         if named is None:
-            terms = self._index.server_terms(server)
-            named = bool(terms) and self._terms >= set(terms)
+            terms = set(self._index.server_terms(server))
+            named = (bool(terms) and self._terms >= terms, not self._terms.isdisjoint(terms))
             self._servers[server] = named
         return named

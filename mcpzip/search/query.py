@@ -18,7 +18,7 @@ from mcpzip.search.product_names import FULL_NAMES, joined
 from mcpzip.search.query_syntax import ParsedQuery, parse_query
 from mcpzip.search.semantic.table import Table
 from mcpzip.search.tokenizer import STOP_WORDS, content_words, fold, is_bigram, term_of, words
-from mcpzip.search.verbs import families
+from mcpzip.search.verbs import families, in_question
 
 MAX_WORDS = 128  # words of a query that are looked up; a longer text is a document, not a query
 MAX_CORRECTIONS = 12  # words of a query that are compared with the whole vocabulary
@@ -111,7 +111,7 @@ def analyze_query(
     plan = Plan(
         groups=tuple(builder.words),
         stop_word_terms=tuple(sorted(indexed - grouped)),
-        verbs=builder.verbs,
+        verbs=in_question(builder.verbs, [word for word, _ in tokens[:2]]),
         unknown=len(builder.unknown),
         literal=index.names.literal(parsed.written) or index.names.literal(parsed.text),
         same_words=index.names.by_words(tokens),

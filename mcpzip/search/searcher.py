@@ -36,7 +36,7 @@ from mcpzip.search.suggestions import nearest_servers, nearest_words
 from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, TierAbsence, TierAnswer
 from mcpzip.search.tokenizer import words
 
-MIN_NEED_SCORE = 0.3  # of the best tool of each need; where one has less, the query is one need
+MIN_NEED_SCORE = 0.28  # of the best tool of each need; where one has less, the query is one need
 CACHED_HITS = 24  # hits of a cached ranking; a longer one is not cached
 AT_ONCE = 100  # new tools that are indexed by their meaning together with their words
 DEEP_LIMIT = 500  # hits of the ranking where duplicates leave too few of `CACHED_HITS`

@@ -7,7 +7,7 @@ interfaces and was not taken from any catalog. A verb may be in several families
 verb of the table neither matches nor contradicts.
 """
 
-from collections.abc import Iterable, KeysView
+from collections.abc import Iterable, KeysView, Sequence
 from functools import cache
 
 from mcpzip.search.stemmer import stem
@@ -38,6 +38,11 @@ _BITS = {family: 1 << place for place, family in enumerate(FAMILIES)}
 READING = sum(_BITS[family] for family in _READING)
 WRITING = sum(_BITS[family] for family in _WRITING)
 
+_QUESTIONS = frozenset(["what", "whats", "when", "where", "which", "who", "whos", "whose"])
+_HOW = ["big", "deep", "far", "fast", "high", "large", "long", "many", "much", "often", "old", "tall"]
+_TWO_WORD_QUESTIONS = {"how": frozenset(_HOW), "are": frozenset(["there"]), "is": frozenset(["there"])}
+_ANSWERING = _BITS["read"] | _BITS["list"]
+
 
 def families(term: str) -> int:
     """The families of ``term`` as a bit mask; 0 where it is no verb of the table."""
@@ -52,6 +57,16 @@ def verbs() -> KeysView[str]:
 def first_verb(terms: Iterable[str]) -> int:
     """The families, as a bit mask, of the first verb among the ``terms`` of a tool's name."""
     return next((bits for bits in map(families, terms) if bits), 0)
+
+
+def in_question(verbs: int, words: Sequence[str]) -> int:
+    """The families that ``verbs``, those of a query, mean if its ``words`` ask for something: "which
+    containers are running" is about reading. "How do I send it" is not: it asks for a tool that sends.
+    """
+    asks = words[:1] and (
+        words[0] in _QUESTIONS or (words[1:2] and words[1] in _TWO_WORD_QUESTIONS.get(words[0], ()))
+    )
+    return verbs & ~WRITING | _ANSWERING if asks else verbs
 
 
 def contradict(query: int, tool: int) -> bool:

@@ -101,6 +101,9 @@ def test_the_word_is_that_of_the_confidence(made: list[Entry], query: str) -> No
     if not found.documents:
         assert quality(index, found, its) == "none"
         return
+    if its.match_all:
+        assert quality(index, found, its) == "strong"
+        return
     whole = confidence(index, found, its)
     assert -NAME_WEIGHT <= whole <= 1
     assert (quality(index, found, its) == "strong") == (whole >= STRONG)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mcpzip.model.entry import Entry
 from mcpzip.search import Filters
+from mcpzip.search.documents import Document
 from mcpzip.search.index import Index
 from mcpzip.search.keyword import QueryTerms, max_score, score_documents
 from mcpzip.search.query import analyze_query
@@ -29,12 +30,16 @@ def score(entries: list[Entry], query: str, name: str) -> float:
     return scores.get(name, 0.0)
 
 
+def boost(said: QueryTerms, document: Document) -> float:
+    return said.boost(document, said.name_coverage(document), said.verbs_agree(document))
+
+
 def postings_of(index: Index, query: str) -> dict[str, float]:
     """What the words of ``query`` are worth, advantages and all, by tool."""
     plan = analyze_query(query, Filters(), index).plan
     said = QueryTerms(index, plan)
     return {
-        index.document(number).name: worth * said.boost(index.document(number))
+        index.document(number).name: worth * boost(said, index.document(number))
         for number, worth in score_documents(index, plan).items()
     }
 
@@ -202,4 +207,4 @@ def test_what_is_said_of_a_name() -> None:
     assert said("send message").is_name_prefix(longer)
     assert said("slack send").is_name_prefix(longer)
     assert not said("message later").is_name_prefix(longer)
-    assert said("slack send message").boost(one) > said("send message").boost(one)
+    assert boost(said("slack send message"), one) > boost(said("send message"), one)
