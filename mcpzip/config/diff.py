@@ -39,6 +39,7 @@ AT_START: Mapping[str, Callable[[Config], object]] = {
     "auth.store": lambda config: config.auth_store,
     "daemon.http": lambda config: config.daemon_http,
     "http": lambda config: config.http,
+    "replicas": lambda config: config.replicas,
     "telemetry": lambda config: config.telemetry,
     "search.learn": lambda config: config.search.learn,
     "search.model": lambda config: config.search.model,
@@ -138,6 +139,7 @@ def applicable(running: Config, edited: Config) -> Config:
         auth_store=running.auth_store,
         daemon_http=running.daemon_http,
         http=running.http,
+        replicas=running.replicas,
         telemetry=running.telemetry,
         log_level=running.log_level,
     )

@@ -69,7 +69,7 @@ _SCOPE_CHARACTERS = frozenset(map(chr, range(0x21, 0x7F))) - {'"', "\\"}
 
 def read_http(node: Node) -> HttpConfig:
     """Raises ConfigError."""
-    _check_keys(node, _HTTP, KEYS)
+    check_keys(node, _HTTP, KEYS)
     url, issuers, keys, page = map(node.get, KEYS)
     found = HttpConfig(
         public_url=_public_url(url) if url else "",
@@ -92,12 +92,12 @@ def read_http(node: Node) -> HttpConfig:
 
 def _page(node: Node, http: HttpConfig) -> PageConfig:
     if isinstance(node.value, str):
-        return PageConfig(_given(node, _PAGE))
-    _check_keys(node, _PAGE, PAGE_KEYS)
+        return PageConfig(given(node, _PAGE))
+    check_keys(node, _PAGE, PAGE_KEYS)
     listen, url, named, client, secret, scopes = map(node.get, PAGE_KEYS)
     if listen is None:
         raise node.error("there is no listen", _PAGE)
-    found = PageConfig(_given(listen, _PAGE), _origin(url) if url else "")
+    found = PageConfig(given(listen, _PAGE), _origin(url) if url else "")
     if client is None:
         for key in filter(None, (named, secret, scopes)):
             raise key.error("it is for a sign-in at the issuer, and there is no client_id", _CLIENT)
@@ -106,8 +106,8 @@ def _page(node: Node, http: HttpConfig) -> PageConfig:
     return replace(
         found,
         issuer=issuer.issuer,
-        client_id=_given(client, _CLIENT),
-        client_secret=Secret(_given(secret, _CLIENT)) if secret else None,
+        client_id=given(client, _CLIENT),
+        client_secret=Secret(given(secret, _CLIENT)) if secret else None,
         scopes=_scopes(scopes) if scopes else issuer.scopes,
     )
 
@@ -163,7 +163,7 @@ def _issuers(node: Node) -> tuple[IssuerConfig, ...]:
 def _issuer(node: Node) -> IssuerConfig:
     if isinstance(node.value, str):
         return IssuerConfig(_url(node))
-    _check_keys(node, _ISSUER, ISSUER_KEYS)
+    check_keys(node, _ISSUER, ISSUER_KEYS)
     issuer, scopes, groups, name, kind, algorithms, jwks, introspection = map(node.get, ISSUER_KEYS)
     if issuer is None:
         raise node.error("there is no issuer", _ISSUER)
@@ -173,9 +173,9 @@ def _issuer(node: Node) -> IssuerConfig:
     return IssuerConfig(
         issuer=_url(issuer),
         scopes=_scopes(scopes) if scopes else (),
-        groups_claim=_given(groups, _CLAIM) if groups else GROUPS_CLAIM,
-        name_claim=_given(name, _CLAIM) if name else "",
-        token_type=_given(kind, 'write the type of access tokens, such as "at+jwt"') if kind else "",
+        groups_claim=given(groups, _CLAIM) if groups else GROUPS_CLAIM,
+        name_claim=given(name, _CLAIM) if name else "",
+        token_type=given(kind, 'write the type of access tokens, such as "at+jwt"') if kind else "",
         algorithms=chosen,
         jwks_uri=_url(jwks) if jwks else "",
         introspection=_introspection(introspection) if introspection else None,
@@ -183,12 +183,12 @@ def _issuer(node: Node) -> IssuerConfig:
 
 
 def _introspection(node: Node) -> IntrospectionConfig:
-    _check_keys(node, _INTROSPECTION, INTROSPECTION_KEYS)
+    check_keys(node, _INTROSPECTION, INTROSPECTION_KEYS)
     endpoint, client, secret = map(node.get, INTROSPECTION_KEYS)
     if endpoint is None or client is None or secret is None:
         raise node.error(f"it lacks one of {', '.join(INTROSPECTION_KEYS)}", _INTROSPECTION)
     return IntrospectionConfig(
-        _url(endpoint), _given(client, _INTROSPECTION), Secret(_given(secret, _INTROSPECTION))
+        _url(endpoint), given(client, _INTROSPECTION), Secret(given(secret, _INTROSPECTION))
     )
 
 
@@ -204,7 +204,7 @@ def read_access(node: Node, expose: Expose) -> tuple[AccessRule, ...]:
 
 
 def _rule(node: Node) -> AccessRule:
-    _check_keys(node, _RULES, ACCESS_KEYS)
+    check_keys(node, _RULES, ACCESS_KEYS)
     allow, deny, groups, scopes, risk = map(node.get, ACCESS_KEYS)
     targets = allow if deny is None else deny
     if targets is None or (allow and deny):
@@ -229,7 +229,7 @@ def read_rate_limits(node: Node) -> tuple[RateLimit, ...]:
 
 
 def _rate_limit(node: Node) -> RateLimit:
-    _check_keys(node, _RATES, RATE_KEYS)
+    check_keys(node, _RATES, RATE_KEYS)
     of, calls, seconds, concurrent, groups = map(node.get, RATE_KEYS)
     if calls is None and (concurrent is None or seconds is not None):
         raise node.error("it says neither how many calls in how many seconds, nor how many at a time", _RATES)
@@ -251,7 +251,7 @@ def _groups(node: Node) -> frozenset[str]:
 
 
 def _globs(node: Node) -> tuple[str, ...]:
-    found = (_given(node, _TARGETS),) if isinstance(node.value, str) else node.texts(_TARGETS)
+    found = (given(node, _TARGETS),) if isinstance(node.value, str) else node.texts(_TARGETS)
     if not found or not all(each.strip() for each in found):
         raise node.error("found an empty list, or an empty glob", _TARGETS)
     if len(found) > limits.POLICY_GLOBS:
@@ -283,7 +283,7 @@ def is_scope(text: str) -> bool:
 
 def _url(node: Node) -> str:
     """A URL that can be trusted: on which nobody can listen. Raises ConfigError."""
-    url = _given(node, _URL)
+    url = given(node, _URL)
     try:
         parts = urlsplit(url)
         valid = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -301,11 +301,11 @@ def _elements(node: Node, values: list[object]) -> list[Node]:
 
 
 def _path(node: Node) -> str:
-    text = expand_home(_given(node, _FILE), node.source.env)
+    text = expand_home(given(node, _FILE), node.source.env)
     return os.path.join(os.path.dirname(node.source.file), text)
 
 
-def _given(node: Node, remedy: str) -> str:
+def given(node: Node, remedy: str) -> str:
     """A text that isn't empty. Raises ConfigError, also for a variable that isn't set."""
     faults = len(node.source.faults)
     text = node.text(remedy).strip()
@@ -317,7 +317,7 @@ def _given(node: Node, remedy: str) -> str:
     return text
 
 
-def _check_keys(node: Node, remedy: str, known: tuple[str, ...]) -> None:
+def check_keys(node: Node, remedy: str, known: tuple[str, ...]) -> None:
     """Raises ConfigError for what isn't an object, and for a key that isn't ``known``."""
     if not isinstance(node.value, dict):
         raise node.error("found no object", remedy)

@@ -1,6 +1,6 @@
 """The ``http`` and the ``access`` in the JSON Schema of the config file (pure)."""
 
-from mcpzip.config import http
+from mcpzip.config import http, replicas_forms
 from mcpzip.config.schema import RateLimit
 from mcpzip.config.schema_forms import Schema, integer, number, object_of, text, texts
 from mcpzip.model.risk import RISK_CLASSES
@@ -15,6 +15,7 @@ def definitions() -> dict[str, Schema]:
         "page": _page(),
         "access": _rule(),
         "rate_limit": _rate_limit(),
+        "replicas": replicas_forms.settings(),
     }
 
 
@@ -39,6 +40,11 @@ def rate_limits_form() -> Schema:
         "type": ["array", "null"],
         "items": {"$ref": "#/$defs/rate_limit"},
     }
+
+
+def replicas_form() -> Schema:
+    """The form of ``replicas``."""
+    return {"anyOf": [{"$ref": "#/$defs/replicas"}, {"type": "null"}]}
 
 
 def _rate_limit() -> Schema:

@@ -152,6 +152,7 @@ def config_schema() -> Schema:
             "http": http_forms.http_form(),
             "access": http_forms.access_form(),
             "rate_limits": http_forms.rate_limits_form(),
+            "replicas": http_forms.replicas_form(),
             "telemetry": {
                 "description": 'Where traces and metrics go. Needs the extra "otel".',
                 "default": False,

@@ -42,7 +42,7 @@ NOT_TRUSTED = "so its servers are not used"
 KEYS = (
     *("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"),
     *("expose", "auth", "inheritEnv", "log", "shared", "daemon", "trust", "policy", "audit", "telemetry"),
-    *("results", "code", "http", "access", "rate_limits"),
+    *("results", "code", "http", "access", "rate_limits", "replicas"),
 )
 DAEMON_KEYS = ("idle_minutes", "http")
 EXPOSE_KEYS = ("mode", "split")
@@ -160,6 +160,10 @@ def parse(
             access=read_access(access, expose) if access else None,
             rate_limits=read_rate_limits(rates) if rates else (),
         )
+    if replicas := top.get("replicas"):
+        from mcpzip.config.replicas import read_replicas  # most configs have none
+
+        config = replace(config, replicas=read_replicas(replicas))
     if telemetry := top.get("telemetry"):
         from mcpzip.config.telemetry import read_telemetry  # most configs have none
 

@@ -190,6 +190,19 @@ class HttpConfig(msgspec.Struct, frozen=True):
         return bool(self.issuers or self.api_keys)
 
 
+class ReplicasConfig(msgspec.Struct, frozen=True):
+    """What several processes share that serve this config over HTTP. keys: base64 of the keys of their ring.
+    listen: the private address, ``[HOST:]PORT``, at which the others reach this one; "" for none. address:
+    HOST or HOST:PORT by which they do; "" for that of ``listen``. drain: seconds that calls under way are
+    given when it ends.
+    """
+
+    keys: tuple[Secret, ...]
+    listen: str = ""
+    address: str = ""
+    drain: float = 20.0
+
+
 class AccessRule(msgspec.Struct, frozen=True):
     """What some people may use, or not. allows: which of the two. targets: globs of servers, or with ``__``
     of tools. groups: in one of which they have to be; None for everybody. scopes: all of which their tokens
@@ -400,10 +413,10 @@ class Config(msgspec.Struct, frozen=True):
     policy: what is decided about calls of tools of any server. audit: None for no audit log. results: which
     results of tools are kept. code: whether `run_code` is among the meta-tools; only with "meta". telemetry:
     None for none. http: who may call over HTTP. access: what they may use; None for everything. rate_limits:
-    how many calls they may make. auth_store: where sign-ins are stored. log_level: the lowest level of what
-    the log has. project: the path of the project's file that is used too, or "". project_servers: the names
-    of the servers in it. variables: of the environment, to which the files refer, or that override a setting.
-    notes: those warnings that `proxy_status` gives too.
+    how many calls they may make. replicas: None for one process. auth_store: where sign-ins are
+    stored. log_level: the lowest level of what the log has. project: the path of the project's file that is
+    used too, or "". project_servers: the names of the servers in it. variables: of the environment, to which
+    the files refer, or that override a setting. notes: those warnings that `proxy_status` gives too.
     """
 
     path: str
@@ -424,6 +437,7 @@ class Config(msgspec.Struct, frozen=True):
     http: HttpConfig = HttpConfig()
     access: tuple[AccessRule, ...] | None = None
     rate_limits: tuple[RateLimit, ...] = ()
+    replicas: ReplicasConfig | None = None
     telemetry: TelemetryConfig | None = None
     auth_store: AuthStore = "file"
     log_level: LogLevel = "info"

@@ -34,6 +34,7 @@ _EXTRAS = {
     "semantic": ("onnxruntime", '"search.semantic" is "onnx"'),
     "keyring": ("keyring", '"auth.store" is "keyring"'),
     "jwt": ("jwt", "a server signs in with a private_key"),
+    "team": ("cryptography", '"replicas" is set'),
 }
 """By the name of an extra: a module that it brings, and why the config needs it."""
 
@@ -199,6 +200,8 @@ def _needed(config: Config) -> Iterator[str]:
         yield "keyring"
     if any(server.auth is not None and server.auth.private_key for server in config.servers.values()):
         yield "jwt"
+    if config.replicas is not None:
+        yield "team"
 
 
 def _is_installed(module: str) -> bool:

@@ -225,6 +225,27 @@ SESSIONS = 1_000
 only initialized; if all are in use, the new one is refused."""
 SESSIONS_SHARE = 500
 """Sessions of one address that isn't loopback. For a new one, one of that address is closed."""
+SESSIONS_ENDED = 10_000
+"""Sessions that their clients ended, and whose sealed ids are remembered. The oldest is forgotten first."""
+SEALED_INFO = 512
+"""Bytes of what a client says of itself in a sealed session id. More is left out."""
+SEALED_CAPABILITIES = 2 * KiB
+"""Bytes of a client's capabilities in a sealed session id. More are left out."""
+SEALED_SESSION = 8 * KiB
+"""Characters of a sealed session id. A longer one is none."""
+HANDLES_SEARCHED = 256 * KiB
+"""Bytes of a request that are searched for handles of other replicas. Further ones are unknown."""
+HANDLES_OPENED = 16
+"""Handles of a request that are opened to find the replica that has what they name. More are not."""
+STATE_PARAMS = 64 * KiB
+"""Bytes of the params of a request up to which a sealed ``requestState`` is bound to all of them, else to
+the names in them."""
+FORWARDS = 2_000
+"""Requests that one replica forwards to others at once. One more is refused."""
+FORWARDS_REMEMBERED = 200_000
+"""Forwarded requests of the last minute, of which none is taken twice. One more is refused."""
+REPLICAS_AWAY = 256
+"""Replicas that could not be reached lately, and aren't tried for some seconds. More are tried again."""
 PARKED = 1_000
 """Calls that wait for a modern client to send its answers. For one more, the oldest is abandoned."""
 PARKED_CLIENT = 100

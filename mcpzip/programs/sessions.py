@@ -77,11 +77,13 @@ class Sessions(Generic[PausedProgram]):
             _, oldest = self._variables.popitem(last=False)
             total -= len(oldest.state)
 
-    def pause(self, owner: Hashable, program: PausedProgram, size: int) -> str:
-        """Keeps ``program`` until somebody goes on with it. size: its bytes. Returns its id."""
+    def pause(self, owner: Hashable, program: PausedProgram, size: int, suffix: str = "") -> str:
+        """Keeps ``program`` until somebody goes on with it. size: its bytes. suffix: the part of its id that
+        nobody can guess; "" for a random one. Returns its id.
+        """
         self.remove_old()
         self._paused += 1
-        name = f"p{self._paused}-{b32encode(os.urandom(10)).decode().lower()}"
+        name = f"p{self._paused}-{suffix or b32encode(os.urandom(10)).decode().lower()}"
         self._waiting[name] = _Waiting(owner, program, size, time.monotonic())
         if owner is not None:
             own = [each for each, waiting in self._waiting.items() if waiting.owner == owner]

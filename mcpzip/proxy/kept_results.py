@@ -5,7 +5,9 @@ beginning and a handle, and all bytes of the result stay readable.
 """
 
 import asyncio
+import os
 import re
+from base64 import b32encode
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
@@ -33,8 +35,8 @@ URI = "mcpzip-result:"
 """The scheme of the URI of a kept result; its handle follows."""
 USUAL = 10_000
 """Tokens of a part of a result that is shown, if the config keeps no results any more."""
-_HANDLE = re.compile(r"r[0-9]{1,9}-[a-z2-7]{16}")
-_VARIABLE = re.compile(r"r[0-9]{1,9}(_[a-z2-7]{16})?")
+_HANDLE = re.compile(r"r[0-9]{1,9}-[a-z2-7]{16,160}")
+_VARIABLE = re.compile(r"r[0-9]{1,9}(_[a-z2-7]{16,160})?")
 _HANDLE_BYTES = re.compile(_HANDLE.pattern.encode())
 _DECLARED, _DECLARED_MOST = "anthropic/maxResultSizeChars", 500_000
 """The member of a tool's ``_meta`` with the characters of a result that are to be shown whole, and the most
@@ -51,6 +53,10 @@ class Results:
         self._current, self._statistics = current, statistics
         self.is_allowed: Callable[[Client, str], bool] = lambda client, tool: True
         """Whether a client may use a tool, by its name: after an edit of the config it may not any more."""
+        self.new_suffix: Callable[[Client], str] = _random_suffix
+        """What makes the part of a handle that nobody can guess, 16 to 160 characters of base32."""
+        self.first_number = 1
+        """Of the first handle: where there are replicas, another one in each."""
         self._store: KeptResults | None = None
         self._expiry: asyncio.TimerHandle | None = None
         self._limit_of: Callable[[str], int | None] = lambda name: None
@@ -122,12 +128,12 @@ class Results:
         from mcpzip.results.store import KeptResults, StoredResult
 
         if self._store is None:
-            self._store = KeptResults()
+            self._store = KeptResults(self.first_number)
         if len(result) <= KEPT_IN_MEMORY:
             stored = StoredResult(result)
         else:
             stored = await in_thread(lambda: StoredResult(result), "result")
-        kept = self._store.keep(client.owner, entry.name, stored, tokens)
+        kept = self._store.keep(client.owner, entry.name, stored, tokens, self.new_suffix(client))
         if self._expiry is None:
             self._expire()
         return kept
@@ -283,6 +289,10 @@ class Results:
             self._expiry.cancel()
         if self._store is not None:
             self._store.close()
+
+
+def _random_suffix(client: Client) -> str:
+    return b32encode(os.urandom(10)).decode().lower()
 
 
 def _program_value(result: bytes, handle: str) -> str:

@@ -292,7 +292,8 @@ class Programs:
             self._stopped(paused, owner)
             raise
         paused.is_resumed = False
-        paused.name = self._sessions.pause(exchange.client.owner, paused, paused.size)
+        suffix = self._host.tool_caller.results.new_suffix(exchange.client)
+        paused.name = self._sessions.pause(exchange.client.owner, paused, paused.size, suffix)
         self._begin_expiry()
         return self._asks(paused)
 

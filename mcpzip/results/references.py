@@ -26,7 +26,7 @@ KEPT, LITERAL, PATH = "$kept", "$$kept", "path"
 MOST = 100
 """References in the arguments of one call."""
 _DEPTH = 100
-_HANDLE = re.compile(r"r[0-9]{1,9}-[a-z2-7]{16}")
+_HANDLE = re.compile(r"r[0-9]{1,9}-[a-z2-7]{16,160}")
 
 Find = Callable[[str], tuple[str, Document]]
 """The tool and the content of the result with this handle. Raises KeptNoMoreError."""

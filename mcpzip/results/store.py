@@ -92,24 +92,27 @@ class _Entry(msgspec.Struct):
 class KeptResults:
     """Those of all clients. Everything runs on one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_number: int = 1) -> None:
+        """first_number: of the first handle."""
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         """By handle; what was used last is last."""
-        self._number = 0
+        self._number = first_number - 1
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def keep(self, owner: Hashable, tool: str, stored: StoredResult, tokens: int = 0) -> Kept | None:
+    def keep(
+        self, owner: Hashable, tool: str, stored: StoredResult, tokens: int = 0, suffix: str = ""
+    ) -> Kept | None:
         """Keeps ``stored`` for ``owner`` (None: a client of a single request that nobody knows); None if it
-        is too large.
+        is too large. suffix: the part of its handle that nobody can guess; "" for a random one.
         """
         if stored.size > limits.KEPT:
             return None
         now = time.monotonic()
         self.remove_old()
         self._number += 1
-        handle = f"r{self._number}-{b32encode(os.urandom(10)).decode().lower()}"
+        handle = f"r{self._number}-{suffix or b32encode(os.urandom(10)).decode().lower()}"
         kept = Kept(handle, tool, stored, tokens)
         self._entries[handle] = _Entry(owner, kept, now)
         self._make_room(owner)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESSIV
 
 SHORTEST_KEY, LONGEST_KEY = 32, 1024
 """Bytes of a key: no fewer than AES-256 has."""
@@ -28,6 +28,8 @@ MOST_KEYS = 16
 """Keys of a ring: one seals, and the others open what was sealed before a rotation or two."""
 LARGEST = 1 << 20
 """Bytes of a plaintext."""
+LARGEST_SHORT = 256
+"""Bytes of a plaintext of a short token."""
 
 _VERSION = 1
 _HEAD = struct.Struct(">B4s12s")
@@ -87,6 +89,7 @@ class KeyRing:
             raise ValueError("a key is there twice")
         self._first = key_id(keys[0])
         self._ciphers: dict[tuple[bytes, str], AESGCM] = {}
+        self._short_ciphers: dict[tuple[bytes, str], AESSIV] = {}
 
     def __repr__(self) -> str:
         """Without the keys."""
@@ -136,17 +139,50 @@ class KeyRing:
             raise SealError("has expired")
         return content[_EXPIRY.size :]
 
+    def seal_short(self, purpose: str, plaintext: bytes, associated_data: bytes = b"") -> bytes:
+        """The same in 16 bytes more than ``plaintext``, for what people or models copy (AES-SIV, RFC 5297).
+        The same arguments have the same token, and it doesn't expire.
+        """
+        if not 1 <= len(plaintext) <= LARGEST_SHORT:
+            raise ValueError(f"1 to {LARGEST_SHORT:,} bytes are sealed")
+        return self._short_cipher(self._first, purpose).encrypt(plaintext, [associated_data])
+
+    def open_short(self, purpose: str, token: bytes, associated_data: bytes = b"") -> bytes:
+        """What `seal_short` has sealed. Raises SealError."""
+        from cryptography.exceptions import InvalidTag
+
+        if not _TAG < len(token) <= _TAG + LARGEST_SHORT:
+            raise SealError("is none")
+        for key in self._keys:
+            try:
+                return self._short_cipher(key, purpose).decrypt(token, [associated_data])
+            except InvalidTag:
+                pass
+        raise SealError("was changed, or is for something else")
+
+    def _short_cipher(self, key: bytes, purpose: str) -> "AESSIV":
+        cipher = self._short_ciphers.get((key, purpose))
+        if cipher is None:
+            from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+
+            cipher = AESSIV(self._derived(key, b"mcpzip seal short 1 " + purpose.encode(), 64))
+            self._short_ciphers[key, purpose] = cipher
+        return cipher
+
     def _cipher(self, key: bytes, purpose: str) -> "AESGCM":
         cipher = self._ciphers.get((key, purpose))
         if cipher is None:
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-            from cryptography.hazmat.primitives.hashes import SHA256
-            from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-            info = b"mcpzip seal 1 " + purpose.encode()
-            cipher = AESGCM(HKDF(SHA256(), 32, None, info).derive(self._keys[key]))
+            cipher = AESGCM(self._derived(key, b"mcpzip seal 1 " + purpose.encode(), 32))
             self._ciphers[key, purpose] = cipher
         return cipher
+
+    def _derived(self, key: bytes, info: bytes, size: int) -> bytes:
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        return HKDF(SHA256(), size, None, info).derive(self._keys[key])
 
 
 def key_id(key: bytes) -> bytes:

@@ -15,7 +15,7 @@ from mcpzip.wire import NotAnObject, join_object, quote, split_object, unquote
 
 PART = 8_000
 """Characters of a part."""
-_HANDLE = re.compile(r"r[0-9]{1,9}-[a-z2-7]{16}")
+_HANDLE = re.compile(r"r[0-9]{1,9}-[a-z2-7]{16,160}")
 _PLACE = re.compile(r"Characters ([0-9,]{1,13}) to ([0-9,]{1,13}) of ([0-9,]{1,13})\.")
 """How the note of such a part begins (`results.reading`)."""
 

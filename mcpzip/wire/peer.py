@@ -79,6 +79,9 @@ class Peer:
         self._closed = False
         self.batches = False
         """Whether JSON-RPC batches are accepted."""
+        self.id_suffix = b""
+        """If it is set, the ids of our requests are the strings ``q1-SUFFIX``, ``q2-SUFFIX``, …, and a
+        response under any other id is none to them. ASCII that needs no escape in JSON."""
 
     @property
     def next_id(self) -> int:
@@ -137,9 +140,9 @@ class Peer:
         self._next_id = number + 1
         self._open[number] = method
         if params is None:
-            return number, b'{"jsonrpc":"2.0","id":%d,"method":%b}\n' % (number, quote(method))
-        return number, b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}\n' % (
-            number,
+            return number, b'{"jsonrpc":"2.0","id":%b,"method":%b}\n' % (self._text_of(number), quote(method))
+        return number, b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}\n' % (
+            self._text_of(number),
             quote(method),
             _one_line(params),
         )
@@ -183,7 +186,7 @@ class Peer:
         if not self.drop(id):
             return None
         member = b"" if reason is None else b',"reason":%b' % quote(reason)
-        return self.notify(_CANCELLED, b'{"requestId":%d%b}' % (id, member))
+        return self.notify(_CANCELLED, b'{"requestId":%b%b}' % (self._text_of(id), member))
 
     def drop(self, id: int) -> bool:
         """Closes our request ``id`` without a message to the peer. Returns whether it was open."""
@@ -252,7 +255,7 @@ class Peer:
         return Notification(method, params)
 
     def _progress(self, params: bytes) -> Event:
-        number = own_id(_members(params).get("progressToken", b""))
+        number = self._own_id(_members(params).get("progressToken", b""))
         if number is None or number not in self._open:
             return Unmatched("progress", shown(params))
         return Progress(number, params)
@@ -264,7 +267,7 @@ class Peer:
         key = peer_id(id)
         if key is not None and key in self._unanswered:
             return Cancelled(self._unanswered.pop(key), reason)
-        number = own_id(id)
+        number = self._own_id(id)
         # A modern server cancels a subscription of its client to end it (`basic/patterns/cancellation`).
         if number is not None and self._open.get(number) == _LISTEN:
             del self._open[number]
@@ -310,9 +313,20 @@ class Peer:
         """Closes the peer's request ``id``. Returns whether it was open."""
         return self._unanswered.pop(peer_id(id) or id, None) is not None
 
+    def _text_of(self, number: int) -> bytes:
+        """The id of our request ``number``, JSON text."""
+        return b'"q%d-%b"' % (number, self.id_suffix) if self.id_suffix else b"%d" % number
+
+    def _own_id(self, raw: bytes) -> int | None:
+        """The number of a request of ours by its id; None for any other id."""
+        if not self.id_suffix:
+            return own_id(raw)
+        number = raw.removeprefix(b'"q').removesuffix(b'-%b"' % self.id_suffix)
+        return int(number) if number.isdigit() and self._text_of(int(number)) == raw else None
+
     def _closed_by(self, envelope: Envelope) -> int | None:
         """Closes our request that ``envelope`` answers. Returns its id; None if there is none."""
-        number = own_id(bytes(envelope.id))
+        number = self._own_id(bytes(envelope.id))
         return None if number is None or self._open.pop(number, None) is None else number
 
 

@@ -88,30 +88,33 @@ def _is_among(value: str, known: tuple[str, ...]) -> bool:
     return value in known or (port.isascii() and port.isdecimal() and f"{name}:*" in known)
 
 
-def read_address(text: str) -> Address:
-    """``8931``, ``:8931``, ``HOST:8931`` or ``[::1]:8931``; without a host it is loopback.
+def read_address(text: str, where: str = "--http") -> Address:
+    """``8931``, ``:8931``, ``HOST:8931`` or ``[::1]:8931``; without a host it is loopback. where: what errors
+    name.
 
     Raises ConfigError.
     """
     written = _WRITTEN.fullmatch(text)
     if written is None:
         remedy = f"write HOST:PORT, for example {LOOPBACK}:8931 or [::1]:8931"
-        raise _wrong("--http", f"{text!r} is no address", remedy)
+        raise _wrong(where, f"{text!r} is no address", remedy)
     if int(written["port"]) > 65535:
         remedy = "choose one up to 65535, or 0 for any that is free"
-        raise _wrong("--http", f"there is no port {written['port']}", remedy)
+        raise _wrong(where, f"there is no port {written['port']}", remedy)
     host = (written["host"] or LOOPBACK).strip("[]")
     try:
         # As bytes, a name in ASCII is not encoded by Python's IDNA codec, whose import takes 2 ms.
         found = socket.getaddrinfo(host.encode() if host.isascii() else host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise _wrong("--http", f"there is no host {host!r}", "write one this machine has") from error
+        raise _wrong(where, f"there is no host {host!r}", "write one this machine has") from error
     by_preference = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
     return Address(host, str(by_preference[0][4][0]), int(written["port"]))
 
 
-def take(address: Address) -> socket.socket:
-    """A socket that listens at ``address``. Raises ConfigError when the port is taken or not ours to take."""
+def take(address: Address, where: str = "--http") -> socket.socket:
+    """A socket that listens at ``address``. where: what errors name. Raises ConfigError when the port is
+    taken or not ours to take.
+    """
     try:
         listening = socket.create_server(
             (address.ip, address.port),
@@ -121,14 +124,14 @@ def take(address: Address) -> socket.socket:
             and socket.has_dualstack_ipv6(),
         )
     except OSError as error:
-        raise _not_to_be_had(address, error.errno or 0) from error
+        raise _not_to_be_had(address, error.errno or 0, where) from error
     # Connections inherit it. asyncio sets it only on sockets whose protocol number is set; without it each
     # message waits for the acknowledgement of the last one.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 
 
-def _not_to_be_had(address: Address, number: int) -> ConfigError:
+def _not_to_be_had(address: Address, number: int, where: str) -> ConfigError:
     match number:
         case errno.EADDRINUSE:
             found = f"port {address.port} of {address.host} is in use"
@@ -142,7 +145,7 @@ def _not_to_be_had(address: Address, number: int) -> ConfigError:
         case _:
             found = f"port {address.port} of {address.host} can't be had ({os.strerror(number)})"
             remedy = "choose another"
-    return _wrong("--http", found, remedy)
+    return _wrong(where, found, remedy)
 
 
 def access_to(

@@ -6,7 +6,9 @@ there are too many, one that isn't in use makes room.
 
 import asyncio
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from mcpzip.server.endpoint import BUSY, Endpoint
 from mcpzip.server.http.event_store import EventStore, ReplayBudget, is_event_id
@@ -30,6 +32,11 @@ from mcpzip.wire import (
     read_opening,
 )
 
+if TYPE_CHECKING:
+    from mcpzip.server.http.sealed_sessions import SealedSessions
+    from mcpzip.server.replicas.forwarding import Forwarder
+    from mcpzip.server.replicas.replica import SealedSession
+
 RESUMABLE_SINCE = "2025-11-25"
 """The first version whose clients understand an event without a message, with which a stream begins."""
 
@@ -42,9 +49,14 @@ _FORGOTTEN = Refusal(400, "Nothing is known behind this Last-Event-ID any more."
 _NO_HEADER = "MCP-Protocol-Version is not the version in _meta: it is not there."
 _NO_VERSION = "initialize needs a 'protocolVersion'."
 
+Use = Callable[[LegacySession, HttpRequest, HttpResponse], None]
+"""What a request does with its session."""
+
 
 class LegacySessions:
     """All legacy sessions of an endpoint, by Mcp-Session-Id."""
+
+    _sealed: "SealedSessions | None" = None
 
     def __init__(
         self,
@@ -53,9 +65,14 @@ class LegacySessions:
         limits: Limits,
         budget: QueueBudget,
         challenge: ScopesChallenge | None = None,
+        forwarder: "Forwarder | None" = None,
     ) -> None:
-        """challenge: where people sign in."""
+        """challenge: where people sign in. forwarder: where there are replicas."""
         self._challenge = challenge
+        if forwarder is not None:
+            from mcpzip.server.http.sealed_sessions import SealedSessions  # most have no replicas
+
+            self._sealed = SealedSessions(forwarder)
         self._endpoint, self._tasks, self._limits, self._budget = endpoint, tasks, limits, budget
         self._sessions: dict[str, LegacySession] = {}
         self._replay_budget = ReplayBudget(limits.replayed, limits.replayed_by_all)
@@ -64,21 +81,22 @@ class LegacySessions:
         """Answers a POST."""
         if request.session_id is None:
             self._begin(request, response)
-        elif session := self._session_of(request):
-            self._use(session, response, response.headers)
-            session.post(request.body, response)
         else:
-            response.refuse(_UNKNOWN)
+            self._find(request, response, self._post)
+
+    def _post(self, session: LegacySession, request: HttpRequest, response: HttpResponse) -> None:
+        self._use(session, response, response.headers)
+        session.post(request.body, response)
 
     def get(self, request: HttpRequest, response: HttpResponse) -> None:
         """Opens the session's own stream, for what belongs to none of its requests; or resumes the stream of
         a request.
         """
-        session = self._session_of(request)
+        self._find(request, response, self._get)
+
+    def _get(self, session: LegacySession, request: HttpRequest, response: HttpResponse) -> None:
         last_event_id = request.header("last-event-id") or ""
-        if session is None:
-            response.refuse(_UNKNOWN if request.session_id else _NO_SESSION)
-        elif is_event_id(last_event_id):
+        if is_event_id(last_event_id):
             self._use(session, response, response.headers)
             if not session.resume(last_event_id, response):
                 response.refuse(_FORGOTTEN)
@@ -90,12 +108,47 @@ class LegacySessions:
 
     def delete(self, request: HttpRequest, response: HttpResponse) -> None:
         """Ends a session."""
-        session = self._session_of(request)
-        if session is None:
-            response.refuse(_UNKNOWN if request.session_id else _NO_SESSION)
+        self._find(request, response, self._delete)
+
+    def _delete(self, session: LegacySession, request: HttpRequest, response: HttpResponse) -> None:
+        if self._sealed is not None:
+            self._sealed.end(session.id)
+        self._end(session)
+        response.empty(200)
+
+    def _find(self, request: HttpRequest, response: HttpResponse, use: Use) -> None:
+        """Uses the session that ``request`` names, or has the replica use it to which it belongs."""
+        sealed = None if self._sealed is None else self._sealed.of(request)
+        if self._sealed is None or sealed is None:
+            self._use_here(None, request, response, use)
         else:
-            self._end(session)
-            response.empty(200)
+            here = partial(self._use_here, sealed, request, response, use)
+            self._sealed.at_home(sealed, request, response, here)
+
+    def _use_here(
+        self, sealed: "SealedSession | None", request: HttpRequest, response: HttpResponse, use: Use
+    ) -> None:
+        session = self._session_of(request)
+        if session is not None:
+            use(session, request, response)
+        elif sealed is None:
+            response.refuse(_UNKNOWN if request.session_id else _NO_SESSION)
+        elif self._tasks.stopping or not self._has_room(request):
+            response.refuse(_STOPPING if self._tasks.stopping else _FULL)
+        else:
+            use(self._rebuilt(sealed, request), request, response)
+
+    def _rebuilt(self, sealed: "SealedSession", request: HttpRequest) -> LegacySession:
+        """A session that this process doesn't have, or not any more, as its id has it."""
+        peer = Peer(role=Role.SERVER)
+        if self._sealed is not None:  # an answer may come to another replica that went on with the session
+            peer.id_suffix = self._sealed.id_suffix(request)
+        session = self._new(request, peer, sealed.version)
+        session.id, session.began = request.session_id or "", True
+        session.client.capabilities, session.client.info = sealed.capabilities, sealed.info
+        self._sessions[session.id] = session
+        self._endpoint.joined(session.client)
+        return session
 
     def _session_of(self, request: HttpRequest) -> LegacySession | None:
         """The session that ``request`` names; None if there is none, or it is another person's: its id alone
@@ -125,6 +178,8 @@ class LegacySessions:
                     response.refuse(_STOPPING if self._tasks.stopping else _FULL)
                 else:
                     session = self._new(request, peer, opening.version)
+                    if self._sealed is not None:
+                        session.id = self._sealed.begin(negotiate(opening.version), params, request.principal)
                     self._initialize(session, event, response)
             case Request(id=id, method=method, params=params) if _is_modern(method, params):
                 response.json(peer.error(id, HEADER_MISMATCH, _NO_HEADER), 400)

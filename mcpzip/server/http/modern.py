@@ -5,6 +5,7 @@ connection cancels the request. An error that nothing preceded sets the HTTP sta
 """
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.workers import Requester
@@ -38,6 +39,10 @@ from mcpzip.wire import (
 )
 from mcpzip.wire.envelope import text_of
 
+if TYPE_CHECKING:
+    from mcpzip.server.http.sealed_states import SealedStates
+    from mcpzip.server.replicas.forwarding import Forwarder
+
 STATUS = {
     METHOD_NOT_FOUND: 404,
     **dict.fromkeys(
@@ -60,23 +65,33 @@ _NO_RESPONSES = Refusal(400, "In this version of the protocol nothing is asked o
 class ModernRequests:
     """Answers the requests of an endpoint's modern clients."""
 
+    _states: "SealedStates | None" = None
+
     def __init__(
         self,
         endpoint: Endpoint,
         tasks: TaskTracker,
         budget: QueueBudget,
         challenge: ScopesChallenge | None = None,
+        forwarder: "Forwarder | None" = None,
     ) -> None:
-        """challenge: where people sign in."""
+        """challenge: where people sign in. forwarder: where there are replicas."""
         self._endpoint, self._tasks, self._budget = endpoint, tasks, budget
         self._challenge = challenge
+        if forwarder is not None:
+            from mcpzip.server.http.sealed_states import SealedStates  # most have no replicas
+
+            self._states = SealedStates(forwarder)
 
     def post(self, request: HttpRequest, response: HttpResponse) -> None:
         """Answers a POST."""
         peer = Peer(role=Role.SERVER)
         match event := peer.message(request.body):
             case Request():
-                self._answer(peer, event, request, response)
+                if self._states is None:
+                    self._answer(peer, event, request, response)
+                else:
+                    self._answer_or_forward(self._states, peer, event, request, response)
             case Invalid(id=id, code=code, message=message):
                 response.json(peer.error(id, code, message), STATUS[code])
             case Notification() | Cancelled() | Unmatched(kind="progress" | "cancelled"):
@@ -87,6 +102,25 @@ class ModernRequests:
                     response.empty(202)
             case _:
                 response.refuse(_NO_RESPONSES)
+
+    def _answer_or_forward(
+        self,
+        states: "SealedStates",
+        peer: Peer,
+        event: Request,
+        request: HttpRequest,
+        response: HttpResponse,
+    ) -> None:
+        """Answers a request that may belong to another replica."""
+
+        def here() -> None:
+            unsealed = states.unsealed(event, request)
+            if isinstance(unsealed, RpcError):
+                response.json(*_message(peer, event.id, unsealed))
+            else:
+                self._answer(peer, unsealed, request, response)
+
+        states.at_owner(event, request, response, here)
 
     def _answer(self, peer: Peer, event: Request, request: HttpRequest, response: HttpResponse) -> None:
         queue = SendQueue(self._budget)
@@ -108,6 +142,8 @@ class ModernRequests:
         exchange.log_level = text_of(meta.get(LOG_LEVEL_KEY, b""))
 
         def settled(outcome: Outcome) -> None:
+            if self._states is not None and isinstance(outcome, bytes):
+                outcome = self._states.sealed(outcome, event.method, exchange)
             if isinstance(outcome, ScopeError) and self._challenge is not None:
                 line, _ = _message(peer, event.id, outcome)
                 header = self._challenge(outcome.scopes, request.principal)

@@ -40,7 +40,8 @@ class HttpRequest:
     proved who sent it, so that its connection gives way to others (set by an application's ``check``).
     principal: who makes it, None where nobody signs in. admission: what decides whether it is let in, and by
     whom it is made, if that takes a while; before that no byte of its body is accepted. document: what is
-    answered to anybody who asks for it, None for no such request.
+    answered to anybody who asks for it, None for no such request. forwarded: for a request that another
+    replica has sent here, whether its body is the one that was sent; None for any other.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class HttpRequest:
         self.principal: Principal | None = None
         self.admission: Admission | None = None
         self.document: bytes | None = None
+        self.forwarded: Callable[[], bool] | None = None
 
     def header(self, name: str) -> str | None:
         """The first value of the header ``name`` (lower case); None for none."""

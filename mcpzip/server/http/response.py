@@ -88,6 +88,7 @@ class HttpResponse:
         self._event_limit = -1
         self._replay: Iterator[bytes] = iter(())
         self._timer: asyncio.TimerHandle | None = None
+        self._drained: asyncio.Future[None] | None = None
 
     def empty(self, status: int, *headers: Header) -> None:
         """The whole response, without a body."""
@@ -114,6 +115,32 @@ class HttpResponse:
         if not self.streams:
             self._send_events(b"")
 
+    def begin(self, status: int, *headers: Header) -> None:
+        """Begins a response whose body another server makes: what follows are `pass_on` and `finish`."""
+        self.streams = True
+        self._start(status, headers, b"", more=True)
+
+    def pass_on(self, data: bytes) -> None:
+        """Sends more of such a body."""
+        if not self.ended:
+            self._channel.write(data, more=True)
+
+    def finish(self) -> None:
+        """Ends such a body."""
+        if not self.ended:
+            self._end_stream()
+
+    async def drained(self) -> None:
+        """Waits until the client has read what was sent."""
+        while not (self.ended or self._channel.writable):
+            self._drained = asyncio.get_running_loop().create_future()
+            await self._drained
+
+    def failed(self, defect: Exception) -> None:
+        """Reports a defect of ours, and ends the response."""
+        if not self.ended:
+            self._channel.failed(defect)
+
     def deliver(
         self,
         queue: SendQueue,
@@ -135,6 +162,7 @@ class HttpResponse:
 
     def pump(self) -> None:
         """Sends what there is to send, as far as the client reads it."""
+        self._wake()
         if self.ended:
             return
         try:
@@ -234,10 +262,15 @@ class HttpResponse:
         """The connection is gone."""
         self._end(delivered=False)
 
+    def _wake(self) -> None:
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
     def _end(self, delivered: bool | None = None) -> None:
         if self.ended:
             return
         self.ended = True
+        self._wake()
         if self._timer is not None:
             self._timer.cancel()
         if self._queue is not None and self._queue.reader is self:

@@ -33,6 +33,7 @@ from mcpzip.system.signals import stop_on_signals
 if TYPE_CHECKING:
     from mcpzip.server.http.people import People
     from mcpzip.server.process_telemetry import ProcessTelemetry
+    from mcpzip.server.replicas.opening import Replicas
 
 
 class HttpOptions(msgspec.Struct, frozen=True):
@@ -79,6 +80,7 @@ def main(explicit_config: str | None, options: HttpOptions, open_page: OpenPage)
     listening = take(address)
     wanted = prepared.config.http.page
     try:
+        replicas = _replicas_of(prepared.config)
         page = None if wanted is None else open_page(prepared.config, wanted)
     except ConfigError:
         listening.close()
@@ -92,7 +94,7 @@ def main(explicit_config: str | None, options: HttpOptions, open_page: OpenPage)
         keep_buffers()
         sanitize_logs()
         try:
-            asyncio.run(_serve(prepared, address, access, listening, people, page))
+            asyncio.run(_serve(prepared, address, access, listening, people, page, replicas))
         finally:
             listening.close()
     return 0
@@ -120,6 +122,14 @@ def people_of(config: Config) -> "People | None":
     return People(config, warn)
 
 
+def _replicas_of(config: Config) -> "Replicas | None":
+    if config.replicas is None:
+        return None
+    from mcpzip.server.replicas.opening import Replicas  # most configs have none
+
+    return Replicas(config.replicas, config.path)
+
+
 def _known(config: Config) -> HttpConfig | None:
     return config.http if config.http.has_people else None
 
@@ -131,11 +141,13 @@ async def _serve(
     listening: socket.socket,
     people: "People | None",
     page: Page | None,
+    replicas: "Replicas | None",
 ) -> None:
     done = asyncio.Event()
     stop_on_signals(done)
     async with telemetry_of(prepared.config, os.environ, warn) as telemetry:
-        await _serve_clients(prepared, address, access, listening, people, page, done, telemetry)
+        given = prepared, address, access, listening, people, page, replicas
+        await _serve_clients(*given, done, telemetry)
 
 
 async def _serve_clients(
@@ -145,6 +157,7 @@ async def _serve_clients(
     listening: socket.socket,
     people: "People | None",
     page: Page | None,
+    replicas: "Replicas | None",
     done: asyncio.Event,
     telemetry: "ProcessTelemetry | None",
 ) -> None:
@@ -156,25 +169,39 @@ async def _serve_clients(
         if not closing:
             closing.append(asyncio.create_task(proxy.close()))
 
+    def leaving() -> None:
+        if telemetry is not None:
+            telemetry.ending = True
+        if replicas is not None:
+            replicas.end()
+        proxy.notifier.close()
+
     try:
         proxy.start()
-        server = HttpServer(endpoint_of(proxy, telemetry), access, warn, people=people)
+        forwarder = None if replicas is None else replicas.forwarder
+        server = HttpServer(endpoint_of(proxy, telemetry), access, warn, people=people, forwarder=forwarder)
         url = address.url(listening.getsockname()[1])
 
         def ready() -> None:
             metrics = f"\nmetrics {telemetry.url}" if telemetry is not None and telemetry.url else ""
             at = f"\npage {page.url}" if page is not None else ""
-            print(f"listening {url}{metrics}{at}", file=sys.stderr, flush=True)
+            private = f"\nreplicas {replicas.address}" if replicas is not None and replicas.address else ""
+            print(f"listening {url}{metrics}{at}{private}", file=sys.stderr, flush=True)
             started.append(RunFile(proxy, url))
 
         if page is not None:
             await page.start(proxy)
+        if replicas is not None:
+            replicas.name_handles(proxy.tool_caller.results)
+            await replicas.start(server.handle, warn)
         async with ConfigWatcher(prepared.file, proxy, warn).running():
-            await server.serve(listening, done, ready, proxy.notifier.close, close)
+            await server.serve(listening, done, ready, leaving, close)
     finally:
         for each in started:
             each.close()
         if page is not None:
             await page.close()
+        if replicas is not None:
+            await replicas.close()
         close()
         await closing[0]

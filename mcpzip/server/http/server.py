@@ -27,6 +27,7 @@ from mcpzip.wire import Era
 
 if TYPE_CHECKING:
     from mcpzip.server.http.people import People
+    from mcpzip.server.replicas.forwarding import Forwarder
 
 SHUTDOWN_TIME = 0.5
 """Seconds that requests under way are given after we were told to stop."""
@@ -36,7 +37,7 @@ CANCEL_TIME = 0.3
 
 class HttpServer:
     """Serves one endpoint over HTTP to the clients that ``access`` admits. warn: is told of our defects.
-    people: who may ask; None where nobody signs in.
+    people: who may ask; None where nobody signs in. forwarder: where there are replicas.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class HttpServer:
         warn: Callable[[str], None],
         limits: Limits = LIMITS,
         people: "People | None" = None,
+        forwarder: "Forwarder | None" = None,
     ) -> None:
         self.warn, self._limits, self._people = warn, limits, people
         middleware = Middleware(access, limits, people)
@@ -54,8 +56,9 @@ class HttpServer:
         self._tasks = TaskTracker(endpoint, limits.calls, over_http=True)
         challenge = None if people is None else people.scopes_challenge
         budget = QueueBudget(limits.untold, limits.untold_small, limits.untold_by_all)
-        self._legacy = LegacySessions(endpoint, self._tasks, limits, budget, challenge)
-        self._modern = ModernRequests(endpoint, self._tasks, budget, challenge)
+        self._forwarder = forwarder
+        self._legacy = LegacySessions(endpoint, self._tasks, limits, budget, challenge, forwarder)
+        self._modern = ModernRequests(endpoint, self._tasks, budget, challenge, forwarder)
 
     def handle(self, request: HttpRequest, response: HttpResponse) -> None:
         """Answers a request that passed the checks, now that its body is complete."""
@@ -99,11 +102,23 @@ class HttpServer:
             connections.shutdown()
             try:
                 leaving()
-                await self._tasks.settle(SHUTDOWN_TIME, CANCEL_TIME)
+                await self._settle()
                 self._legacy.end()
                 await self._tasks.finish(CANCEL_TIME)
                 over()
             finally:
                 await connections.close(CANCEL_TIME)
+                if self._forwarder is not None:
+                    await self._forwarder.close()
                 if self._people is not None:
                     await self._people.close()
+
+    async def _settle(self) -> None:
+        """Lets requests under way end. Those of replicas get longer, because new ones go to the others."""
+        if self._forwarder is None:
+            await self._tasks.settle(SHUTDOWN_TIME, CANCEL_TIME)
+            return
+        patience = max(SHUTDOWN_TIME, self._forwarder.replica.drain)
+        await asyncio.gather(
+            self._tasks.settle(patience, CANCEL_TIME), self._forwarder.settle(patience + CANCEL_TIME)
+        )

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mcpzip.system.sealing import (
     LARGEST,
+    LARGEST_SHORT,
     LONGEST_TOKEN,
     MOST_KEYS,
     KeyRing,
@@ -99,6 +100,38 @@ def test_it_opens_until_it_expires(expires: int, now: int) -> None:
         assert ring.open("a", token, now=now) == b"content"
     else:
         refused(ring, "a", token, now=now)
+
+
+@given(st.binary(min_size=1, max_size=40), st.binary(max_size=20), st.binary(max_size=20), st.data())
+def test_a_short_token_is_as_good(
+    content: bytes, associated: bytes, another: bytes, data: st.DataObject
+) -> None:
+    old, both = KeyRing([OLD]), KeyRing([NEW, OLD])
+    token = old.seal_short("a", content, associated)
+    assert len(token) == len(content) + 16
+    assert both.open_short("a", token, associated) == content
+    bit = data.draw(st.integers(0, len(token) * 8 - 1))
+    changed = bytearray(token)
+    changed[bit // 8] ^= 1 << bit % 8
+    wrong = [
+        (both, "a", bytes(changed), associated),
+        (both, "a", token[:-1], associated),
+        (both, "b", token, associated),
+        (KeyRing([NEW]), "a", token, associated),
+        *([(both, "a", token, another)] if another != associated else []),
+    ]
+    for ring, purpose, given_token, bound in wrong:
+        with pytest.raises(SealError):
+            ring.open_short(purpose, given_token, bound)
+
+
+@pytest.mark.parametrize("size", [0, LARGEST_SHORT + 1])
+def test_a_short_token_has_a_size(size: int) -> None:
+    ring = KeyRing([NEW])
+    with pytest.raises(ValueError, match="bytes"):
+        ring.seal_short("a", bytes(size))
+    with pytest.raises(SealError):
+        ring.open_short("a", bytes(size + 16))
 
 
 def test_no_two_tokens_are_the_same() -> None:

@@ -1,5 +1,7 @@
 """A `Peer` from beginning to end, and the defects that must not return."""
 
+import json
+
 import pytest
 
 from mcpzip.wire import (
@@ -15,6 +17,7 @@ from mcpzip.wire import (
     Result,
     Role,
     RpcError,
+    Unmatched,
     negotiate,
 )
 
@@ -174,3 +177,17 @@ def test_content_of_any_kind_passes(content: bytes) -> None:
     assert client_that_asked().receive(b'{"jsonrpc":"2.0","id":1,"result":%b}\n' % result) == [
         Result(1, result)
     ]
+
+
+def test_with_a_suffix_our_ids_are_strings_that_no_other_peer_has() -> None:
+    peer = Peer(role=Role.SERVER)
+    peer.id_suffix = b"abc"
+    number, line = peer.request("roots/list")
+    assert json.loads(line)["id"] == "q1-abc"
+    for id in ("1", '"1"', '"q1"', '"q1-abd"', '"q01-abc"', '"q2-abc"', '"q-abc"', '"q\\u0031-abc"'):
+        assert isinstance(peer.message(b'{"jsonrpc":"2.0","id":%b,"result":{}}' % id.encode()), Unmatched)
+    assert peer.message(b'{"jsonrpc":"2.0","id":"q1-abc","result":{}}') == Result(number, b"{}")
+    number, _ = peer.request("roots/list")
+    cancelled = peer.cancel(number)
+    assert cancelled is not None
+    assert json.loads(cancelled)["params"] == {"requestId": "q2-abc"}

@@ -1,0 +1,608 @@
+"""Replicas behind a balancer that sends each request to the next of them, without affinity and without a
+store: whatever a client may do with one process it may do with several.
+
+Each replica is a process; each request goes to another one than the request before it.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import mcp_types as t
+import pytest
+from helpers.driver import PATIENCE, comes_true, ended, run, write_config
+from helpers.raw_http_client import Json, Web, message
+from helpers.replicas import KEY, OLD_KEY, OTHER_KEY, at, began, cluster, execute, start, text_of
+from mcp import Client
+from mcpzip_fakes.launch import FakeServer
+
+from mcpzip.identity.api_keys import new_key
+from mcpzip.server.replicas.replica import Replica
+from mcpzip.system.sealing import KeyRing, read_key
+
+Fake = Callable[..., FakeServer]
+posix = pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
+
+
+@pytest.mark.parametrize("count", [2, 4])
+async def test_the_sdk_client_is_served_in_every_mode(fake_mcp: Fake, tmp_path: Path, count: int) -> None:
+    told = [{"progress": step, "total": 5, "message": f"step {step}"} for step in range(1, 6)]
+    build = {"name": "build", "result": {"text": "built", "progress": told}}
+    fakes = [fake_mcp("echo"), fake_mcp("questions"), fake_mcp(name="ci", tools=[build])]
+
+    async def sampled(context: object, params: t.CreateMessageRequestParams) -> t.CreateMessageResult:
+        text = t.TextContent(type="text", text="All well.")
+        return t.CreateMessageResult(role="assistant", content=text, model="none")
+
+    async with cluster(tmp_path, *fakes, count=count) as web:
+        for mode in ["legacy", "auto", "2026-07-28"]:
+            heard: list[Any] = []
+
+            async def hear(*progress: Any, heard: list[Any] = heard) -> None:
+                heard.append(progress)
+
+            async with (
+                asyncio.timeout(PATIENCE),
+                Client(web.url, mode=mode, sampling_callback=sampled) as client,
+            ):
+                tools = (await client.list_tools()).tools
+                assert [tool.name for tool in tools] == ["search_tools", "describe_tool", "execute_tool"]
+
+                async def text(tool: str, client: Client = client, **arguments: Any) -> str:
+                    result = await client.call_tool(tool, arguments, progress_callback=hear)
+                    return str(result.content[0].text)
+
+                for _ in range(count):
+                    assert "echo__greet" in await text("search_tools", query="greet somebody")
+                    said = await text("execute_tool", name="echo__greet", arguments={"name": "Ada"})
+                    assert "Hello, Ada!" in said
+                    assert "All well." in await text("execute_tool", name="questions__summarize")
+                heard.clear()
+                assert await text("execute_tool", name="ci__build") == "built"
+                await comes_true(lambda heard=heard: len(heard) == 5)
+        assert set(web.served) == set(range(count))
+
+
+# --- sessions
+
+
+async def test_a_session_is_used_at_any_replica(fake_mcp: Fake, tmp_path: Path) -> None:
+    async with cluster(tmp_path, fake_mcp("shared")) as web:
+        session = await web.session()
+        ids = set()
+        for number in range(1, 5):
+            reply = await execute(session, "shared__say", {"word": f"w{number}"}, number)
+            assert text_of(reply) == f"w{number}"
+            ids.add(reply.headers["mcp-session-id"])
+        assert ids == {session.id}
+        assert len(session.id) < 1_000
+        await asyncio.gather(*(execute(session, "shared__say", {"word": "x"}, n) for n in range(10, 20)))
+
+
+async def test_what_a_session_is_told_comes_on_its_stream_wherever_that_is(
+    fake_mcp: Fake, tmp_path: Path
+) -> None:
+    async with cluster(tmp_path, fake_mcp("shared"), expose="direct") as web:
+        session = await web.session()
+        home, other = web.replicas
+        for replica, one, grown in ((home, other, True), (other, home, False)):
+            async with at(session, replica).listening_again() as stream:
+                assert (await at(session, one).ask("GET")).status == 409
+                reply = await at(session, one).call("shared__grow", 3, arguments={})
+                assert text_of(reply) == "changed"
+                listed = not grown
+                while listed is not grown:  # the list may have changed before, when it was read first
+                    while (await stream.event())["method"] != "notifications/tools/list_changed":
+                        pass
+                    tools = (await at(session, one).ask("POST", message("tools/list", id=4))).body
+                    listed = b"shared__grown" in tools
+
+
+async def test_an_answer_to_a_question_reaches_the_replica_that_asked(fake_mcp: Fake, tmp_path: Path) -> None:
+    async with cluster(tmp_path, fake_mcp("shared")) as web:
+        session = await web.session(capabilities={"elicitation": {}})
+        for asked_at, answered_at in [(0, 1), (1, 0), (1, 1)]:
+            asking, answering = (at(session, web.replicas[number]) for number in (asked_at, answered_at))
+            arguments = {"name": "shared__form", "arguments": {"word": "who"}}
+            async with asking.calling("execute_tool", 2, arguments=arguments) as call:
+                await call.head()
+                question = await call.event()
+                assert question["method"] == "elicitation/create"
+                await answering.reply_to(question, b'{"action":"accept","content":{"name":"Ada"}}')
+                assert (await call.event())["result"]["content"][0]["text"] == "who: Ada"
+
+
+async def test_a_call_is_cancelled_from_any_replica(fake_mcp: Fake, tmp_path: Path) -> None:
+    fake = fake_mcp("shared")
+    async with cluster(tmp_path, fake) as web:
+        session = await web.session()
+        for number, replica in enumerate(web.replicas, 5):
+            arguments = {"name": "shared__wait", "arguments": {"word": f"{number}"}}
+            async with session.calling("execute_tool", number, arguments=arguments) as call:
+                await comes_true(lambda n=number: len(fake.record.calls("wait")) == n - 4)
+                cancelled = message("notifications/cancelled", {"requestId": number})
+                assert (await at(session, replica).ask("POST", cancelled)).status == 202
+                assert "cancelled" in (await call.reply()).last["error"]["message"]
+        await comes_true(lambda: len(fake.record.received("notifications/cancelled")) == 2)
+
+
+async def test_a_session_that_was_ended_is_gone_everywhere(fake_mcp: Fake, tmp_path: Path) -> None:
+    async with cluster(tmp_path, fake_mcp("echo")) as web:
+        for ending in web.replicas:
+            session = await web.session()
+            assert (await at(session, ending).ask("DELETE")).status == 200
+            for replica in web.replicas:
+                assert (await at(session, replica).ask("POST", message("ping", id=1))).status == 404
+
+
+async def test_a_kept_result_is_read_at_any_replica(fake_mcp: Fake, tmp_path: Path) -> None:
+    large: Json = {"name": "large", "result": {"size": 300_000}}
+    async with cluster(tmp_path, fake_mcp(name="ci", tools=[large])) as web:
+        session = await web.session()
+        handle = text_of(await execute(session, "ci__large")).split(":")[0].removeprefix("Kept as ")
+        for replica in web.replicas:
+            assert len(text_of(await execute(at(session, replica), handle, id=3))) == 300_000
+
+
+async def test_a_broken_stream_is_resumed_at_another_replica(fake_mcp: Fake, tmp_path: Path) -> None:
+    fake = fake_mcp("shared")
+    async with cluster(tmp_path, fake) as web:
+        session = await web.session()
+        home, other = web.replicas
+        arguments = {"name": "shared__wait", "arguments": {"word": "resumed"}}
+        async with at(session, other).calling("execute_tool", 2, arguments=arguments) as call:
+            await call.head()
+            first = (await call.piece()).decode()
+            event_id = first.split("id: ")[1].split("\r\n")[0]
+        for replica in (other, home):
+            again = at(session, replica)
+            async with again.connected() as stream:
+                await stream.write(again.request("GET", Last_Event_Id=event_id))
+                assert (await stream.head()).status == 200
+                if replica is home:
+                    fake.release("wait", word="resumed")
+                    assert (await stream.event())["result"]["content"][0]["text"] == "resumed"
+
+
+# --- modern clients
+
+
+ASKED: Json = {"elicitation": {}}
+FORM: Json = {"name": "execute_tool", "arguments": {"name": "shared__form", "arguments": {"word": "who"}}}
+YES: Json = {"action": "accept", "content": {"name": "Ada"}}
+
+
+async def asked(web: Web, params: Json, **headers: str) -> Json:
+    """A modern request of a client that can be asked: the result, or the error."""
+    stamp = {"_meta": {"io.modelcontextprotocol/clientCapabilities": ASKED}}
+    reply = await web.modern("tools/call", {**params, **stamp}, **headers)
+    return reply.last.get("result") or reply.last["error"]
+
+
+def answered(params: Json, result: Json) -> Json:
+    """The request made again, with an answer to what was asked."""
+    responses = dict.fromkeys(result["inputRequests"], YES)
+    return {**params, "requestState": result["requestState"], "inputResponses": responses}
+
+
+async def test_a_parked_call_is_resumed_at_any_replica(fake_mcp: Fake, tmp_path: Path) -> None:
+    fake = fake_mcp("shared", era="legacy")
+    async with cluster(tmp_path, fake) as web:
+        for asked_at, resumed_at in [(0, 1), (1, 0), (1, 1)]:
+            question = await asked(web.replicas[asked_at], FORM)
+            assert question["resultType"] == "input_required"
+            resumed = await asked(web.replicas[resumed_at], answered(FORM, question))
+            assert resumed["content"][0]["text"] == "who: Ada"
+            again = await asked(web.replicas[resumed_at], answered(FORM, question))
+            assert "no call that waits" in again["message"]
+        assert len(fake.record.calls("form")) == 3
+
+
+async def test_a_state_is_good_for_its_request_only(fake_mcp: Fake, tmp_path: Path) -> None:
+    fake = fake_mcp("shared", era="legacy")
+    async with cluster(tmp_path, fake) as web:
+        question = await asked(web, FORM)
+        state = question["requestState"]
+        other: Json = {
+            "name": "execute_tool",
+            "arguments": {"name": "shared__form", "arguments": {"word": "x"}},
+        }
+        for params, used in [(other, state), (FORM, state.swapcase()), (FORM, "mcpzip-x"), (FORM, "")]:
+            for replica in web.replicas:
+                error = await asked(replica, {**answered(params, question), "requestState": used})
+                assert "none of mcpzip" in error["message"]
+        assert (await asked(web, answered(FORM, question)))["content"][0]["text"] == "who: Ada"
+        assert len(fake.record.calls("form")) == 1
+
+
+async def test_what_waits_for_a_person_is_no_others(fake_mcp: Fake, tmp_path: Path) -> None:
+    keys = people(tmp_path, "ann", "bob")
+    http = {"public_url": "http://localhost/mcp", "api_keys": "keys.json"}
+    large: Json = {"name": "large", "result": {"size": 300_000}}
+    fakes = fake_mcp("shared", era="legacy"), fake_mcp(name="ci", tools=[large])
+    async with cluster(tmp_path, *fakes, http=http) as web:
+        ann, bob = ({"Authorization": f"Bearer {keys[name]}"} for name in ("ann", "bob"))
+        question = await asked(web, FORM, **ann)
+        kept = await asked(web, {"name": "execute_tool", "arguments": {"name": "ci__large"}}, **ann)
+        handle = kept["content"][0]["text"].split(":")[0].removeprefix("Kept as ")
+        read: Json = {"name": "execute_tool", "arguments": {"name": handle}}
+        for replica in web.replicas:
+            assert "none of mcpzip" in (await asked(replica, answered(FORM, question), **bob))["message"]
+            assert "300,000" not in str(refused := await asked(replica, read, **bob))
+            assert len(str(refused)) < 2_000
+        for replica in web.replicas:
+            assert len((await asked(replica, read, **ann))["content"][0]["text"]) == 300_000
+        assert (await asked(web, answered(FORM, question), **ann))["content"][0]["text"] == "who: Ada"
+
+
+async def test_kept_results_of_modern_clients_are_read_at_any_replica(fake_mcp: Fake, tmp_path: Path) -> None:
+    large: Json = {"name": "large", "result": {"size": 300_000}}
+    async with cluster(tmp_path, fake_mcp(name="ci", tools=[large])) as web:
+        for replica in web.replicas:
+            kept = await asked(replica, {"name": "execute_tool", "arguments": {"name": "ci__large"}})
+            link = kept["content"][-1]
+            handle = link["name"]
+            assert len(handle) < 70
+            read = {"name": "execute_tool", "arguments": {"name": handle}}
+            for reader in web.replicas:
+                assert len((await asked(reader, read))["content"][0]["text"]) == 300_000
+                resource = await reader.modern("resources/read", {"uri": link["uri"]}, Mcp_Name=link["uri"])
+                assert len(resource.last["result"]["contents"][0]["text"]) == 300_000
+        web.replicas[1].process.kill()
+        web.replicas[1].process.wait(PATIENCE)
+        gone = await asked(web, read)
+        assert gone["isError"]
+        assert "call" in gone["content"][0]["text"].lower()
+
+
+async def test_a_paused_program_goes_on_at_any_replica(fake_mcp: Fake, tmp_path: Path) -> None:
+    fake = fake_mcp("shared", era="legacy")
+    program: Json = {
+        "name": "run_code",
+        "arguments": {"code": 'first = shared__form(word="a")\nreturn first'},
+    }
+    async with cluster(tmp_path, fake, code={"allow": ["shared__*"]}) as web:
+        question = await asked(web.replicas[0], program)
+        assert question["resultType"] == "input_required", question
+        done = await asked(web.replicas[1], answered(program, question))
+        assert "a: Ada" in done["content"][0]["text"]
+
+
+async def test_a_question_of_the_policy_is_answered_at_any_replica(fake_mcp: Fake, tmp_path: Path) -> None:
+    fake = fake_mcp("shared")
+    say: Json = {"name": "execute_tool", "arguments": {"name": "shared__say", "arguments": {"word": "w"}}}
+    async with cluster(tmp_path, fake, policy="ask") as web:
+        question = await asked(web.replicas[0], say)
+        assert question["resultType"] == "input_required", question
+        assert (await asked(web.replicas[1], answered(say, question)))["content"][0]["text"] == "w"
+        assert len(fake.record.calls("say")) == 1
+
+
+async def test_the_replica_of_a_parked_call_is_killed(fake_mcp: Fake, tmp_path: Path) -> None:
+    fake = fake_mcp("shared", era="legacy")
+    async with cluster(tmp_path, fake) as web:
+        question = await asked(web.replicas[0], FORM)
+        web.replicas[0].process.kill()
+        web.replicas[0].process.wait(PATIENCE)
+        for _ in range(2):
+            error = await asked(web, answered(FORM, question))
+            assert "may have run" in error["message"]
+        assert len(fake.record.calls("form")) == 1
+
+
+# --- ids that are no sessions
+
+
+def people(folder: Path, *names: str) -> dict[str, str]:
+    """The API keys of these people."""
+    path = str(folder / "keys.json")
+    return {name: new_key(path, name, [], [], time.time(), None) for name in names}
+
+
+@pytest.mark.parametrize("forged", ["x" * 200, "00" * 16, "a.b.c", "A" * 9_000])
+async def test_a_forged_session_is_unknown(tmp_path: Path, forged: str) -> None:
+    async with cluster(tmp_path, count=1) as web:
+        session = await web.session()
+        for id in (forged, session.id[:-1] + ("A" if session.id[-1] != "A" else "B"), session.id[1:]):
+            session.headers["Mcp-Session-Id"] = id
+            assert (await session.ask("POST", message("ping", id=1))).status == 404
+
+
+async def test_the_session_of_another_person_is_unknown_at_every_replica(
+    fake_mcp: Fake, tmp_path: Path
+) -> None:
+    keys = people(tmp_path, "ann", "bob")
+    http = {"public_url": "http://localhost/mcp", "api_keys": "keys.json"}
+    async with cluster(tmp_path, fake_mcp("echo"), http=http) as web:
+        web.headers["Authorization"] = f"Bearer {keys['ann']}"
+        session = await web.session()
+        for replica in web.replicas:
+            mine = at(session, replica)
+            assert text_of(await execute(mine, "echo__greet", {"name": "Ada"})).startswith("Hello, Ada!")
+            others = at(session, replica)
+            others.headers["Authorization"] = f"Bearer {keys['bob']}"
+            for verb, body in (("POST", message("ping", id=1)), ("GET", None), ("DELETE", None)):
+                assert (await others.ask(verb, body)).status == 404
+            del others.headers["Authorization"]
+            assert (await others.ask("POST", message("ping", id=1))).status == 401
+        assert (await at(session, web.replicas[1]).ask("POST", message("ping", id=1))).status == 200
+
+
+async def test_keys_are_rotated_without_losing_a_session(fake_mcp: Fake, tmp_path: Path) -> None:
+    steps = [(OLD_KEY,), (OLD_KEY, KEY), (KEY, OLD_KEY), (KEY,)]
+    fake, sessions = fake_mcp("echo"), []
+    for keys in steps:
+        async with cluster(tmp_path, fake, count=1, keys=keys) as web:
+            for one in sessions:
+                status = (await at(one, web).ask("POST", message("ping", id=1))).status
+                sealed_by = OLD_KEY if sessions.index(one) < 2 else KEY
+                assert status == (200 if sealed_by in keys else 404)
+            sessions.append(await web.session())
+    async with cluster(tmp_path, fake, count=1, keys=(OTHER_KEY,)) as web:
+        for one in sessions:
+            assert (await at(one, web).ask("POST", message("ping", id=1))).status == 404
+
+
+# --- the private address
+
+
+async def test_the_private_address_lets_in_replicas_only(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as web:
+        session = await web.session()
+        host, _, port = web.replicas[0].private.partition(":")
+        private = at(session, Web(int(port), host))
+        for token in (None, "x" * 80, session.id):
+            for verb, body in (("POST", message("ping", id=1)), ("GET", None), ("DELETE", None)):
+                reply = await private.ask(verb, body, Mcpzip_Forwarded=token)
+                assert (reply.status, "result" in reply.body.decode()) == (403, False)
+        assert (await private.ask("GET", None, "/health")).status == 403
+
+
+async def test_a_forwarded_request_is_taken_once_and_with_its_body_only(tmp_path: Path) -> None:
+    async with cluster(tmp_path, count=1) as web:
+        session = await web.session()
+        address = web.replicas[0].private
+        host, _, port = address.partition(":")
+        private = at(session, Web(int(port), host))
+        made = Replica(KeyRing([read_key(KEY)]), "10.0.0.7:1")
+        ping, other = message("ping", id=1), message("ping", id=2)
+
+        def token(to: str = address, method: str = "POST") -> str:
+            return made.seal_forward(to, method, ping, None, "")
+
+        good = token()
+        assert (await private.ask("POST", ping, Mcpzip_Forwarded=good)).last["result"] == {}
+        assert (await private.ask("POST", ping, Mcpzip_Forwarded=good)).status == 403
+        assert (await private.ask("POST", other, Mcpzip_Forwarded=token())).status == 403
+        assert (await private.ask("POST", ping, Mcpzip_Forwarded=token("10.0.0.7:1"))).status == 403
+        assert (await private.ask("POST", ping, Mcpzip_Forwarded=token(method="GET"))).status == 403
+        assert (await private.ask("POST", ping, Mcpzip_Forwarded=token())).status == 200
+
+
+async def test_without_a_private_address_every_replica_begins_a_session_again(
+    fake_mcp: Fake, tmp_path: Path
+) -> None:
+    async with cluster(tmp_path, fake_mcp("echo"), replicas={"listen": None}) as web:
+        session = await web.session()
+        for number in range(4):
+            assert "Hello, Ada!" in text_of(await execute(session, "echo__greet", {"name": "Ada"}, number))
+        assert [replica.said().count("replicas ") for replica in web.replicas] == [0, 0]
+        for replica in web.replicas:  # each has a part of the session
+            assert (await at(session, replica).ask("DELETE")).status == 200
+            assert (await at(session, replica).ask("POST", message("ping", id=1))).status == 404
+
+
+async def test_replicas_that_do_not_understand_each_other_serve_on_their_own(
+    fake_mcp: Fake, tmp_path: Path
+) -> None:
+    """As if the key had been rotated in one step."""
+    fake = fake_mcp("echo")
+    async with AsyncExitStack() as stack:
+        replicas = []
+        for number, keys in enumerate(([KEY], [OTHER_KEY, KEY])):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            config = write_config(folder, fake, replicas={"keys": keys, "listen": "127.0.0.1:0"})
+            process = start(config, folder / "stderr.log")
+            stack.enter_context(ended(process))
+            replicas.append(await began(process, folder / "stderr.log"))
+        session = await replicas[0].session()
+        for replica in replicas:
+            reply = await execute(at(session, replica), "echo__greet", {"name": "Ada"})
+            assert "Hello, Ada!" in text_of(reply)
+
+
+# --- replicas that end
+
+
+@posix
+@pytest.mark.parametrize("through", [0, 1])
+async def test_a_replica_that_is_killed_during_a_call_leaves_an_error_and_the_session(
+    fake_mcp: Fake, tmp_path: Path, through: int
+) -> None:
+    fake = fake_mcp("shared")
+    async with cluster(tmp_path, fake) as web:
+        session = await web.session()
+        home, other = web.replicas
+        arguments = {"name": "shared__wait", "arguments": {"word": "never"}}
+        async with at(session, web.replicas[through]).calling("execute_tool", 2, arguments=arguments) as call:
+            await comes_true(lambda: fake.record.calls("wait"))
+            home.process.send_signal(signal.SIGKILL)
+            home.process.wait(PATIENCE)
+            if through == 0:
+                with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                    await call.reply()
+            else:
+                assert "may have run" in (await call.reply()).last["error"]["message"]
+        assert text_of(await execute(session, "shared__say", {"word": "on"}, 3)) == "on"
+        assert (await at(session, other).ask("DELETE")).status == 200
+        assert (await at(session, other).ask("POST", message("ping", id=1))).status == 404
+        assert len(fake.record.calls("wait")) == 1
+
+
+@posix
+async def test_a_call_that_has_begun_its_stream_ends_with_an_error_if_its_replica_is_killed(
+    fake_mcp: Fake, tmp_path: Path
+) -> None:
+    fake = fake_mcp("shared")
+    async with cluster(tmp_path, fake) as web:
+        session = await web.session(capabilities={"elicitation": {}})
+        arguments = {"name": "shared__form", "arguments": {"word": "who"}}
+        async with at(session, web.replicas[1]).calling("execute_tool", 2, arguments=arguments) as call:
+            await call.head()
+            question = await call.event()
+            web.replicas[0].process.send_signal(signal.SIGKILL)
+            last = await call.event()
+            assert last["id"] == 2
+            assert "may have run" in last["error"]["message"]
+            assert await call.event() == {}
+        await at(session, web.replicas[1]).reply_to(question, b'{"action":"decline"}')
+        assert len(fake.record.calls("form")) == 1
+
+
+@posix
+async def test_nothing_runs_twice_while_replicas_are_killed(fake_mcp: Fake, tmp_path: Path) -> None:
+    """Every call has its own word. Clients don't repeat what failed, so a word is said once or not at all."""
+    fake, said, failed = fake_mcp("shared"), set[str](), set[str]()
+    async with cluster(tmp_path, fake, count=4) as web:
+        done = asyncio.Event()
+
+        async def converse(client: int) -> None:
+            session = await web.session() if client % 2 else None
+            for number in count():
+                if done.is_set():
+                    return
+                word = f"{client}-{number}"
+                called = {"name": "shared__say", "arguments": {"word": word}}
+                params = {"name": "execute_tool", "arguments": called}
+                try:
+                    if session is None:
+                        reply = await web.modern("tools/call", params, number)
+                    else:
+                        reply = await session.ask("POST", message("tools/call", params, number))
+                except (OSError, ValueError, asyncio.IncompleteReadError):
+                    failed.add(word)  # its replica was killed while it answered
+                    continue
+                if "result" in reply.last:
+                    assert text_of(reply) == word
+                    said.add(word)
+                else:
+                    assert "may have run" in reply.last["error"]["message"]
+                    failed.add(word)
+
+        async def kill() -> None:
+            for replica in web.replicas[:3]:
+                before = len(said)
+                await comes_true(lambda before=before: len(said) >= before + 40)
+                replica.process.kill()
+                replica.process.wait(PATIENCE)
+            before = len(said)
+            await comes_true(lambda: len(said) >= before + 40)
+            done.set()
+
+        await asyncio.gather(kill(), *map(converse, range(6)))
+    words = [one["word"] for one in arguments_of(fake, "say")]
+    assert len(words) == len(set(words))
+    assert said <= set(words) <= said | failed
+    assert len(failed) < 30
+
+
+def arguments_of(fake: FakeServer, tool: str) -> list[Json]:
+    return [dict(one.get("arguments", one)) for one in fake.record.calls(tool)]
+
+
+async def test_a_rebuilt_session_knows_its_client(fake_mcp: Fake, tmp_path: Path) -> None:
+    fake = fake_mcp("shared")
+    async with cluster(tmp_path, fake, count=3) as web:
+        session = await web.session(capabilities={"elicitation": {}}, protocolVersion="2025-06-18")
+        web.replicas[0].process.kill()
+        web.replicas[0].process.wait(PATIENCE)
+        arguments = {"name": "shared__form", "arguments": {"word": "who"}}
+        for number in range(4):
+            async with session.calling("execute_tool", number, arguments=arguments) as call:
+                await call.head()
+                question = await call.event()
+                assert question["method"] == "elicitation/create"
+                answer = {"action": "accept", "content": {"name": "Ada"}}
+                body = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
+                assert (await session.ask("POST", json.dumps(body).encode())).status == 202
+                assert (await call.event())["result"]["content"][0]["text"] == "who: Ada"
+        assert len({*web.served} - {0}) == 2
+
+
+@posix
+async def test_a_replica_that_is_told_to_end_finishes_its_calls(fake_mcp: Fake, tmp_path: Path) -> None:
+    fake = fake_mcp("shared")
+    async with cluster(tmp_path, fake) as web:
+        session = await web.session(capabilities={"elicitation": {}})
+        home, other = web.replicas
+        held = {"name": "shared__wait", "arguments": {"word": "late"}}
+        form = {"name": "shared__form", "arguments": {"word": "who"}}
+        async with (
+            at(session, home).calling("execute_tool", 2, arguments=held) as direct,
+            at(session, other).calling("execute_tool", 3, arguments=held) as forwarded,
+            at(session, other).calling("execute_tool", 4, arguments=form) as asking,
+        ):
+            await comes_true(lambda: len(fake.record.calls("wait")) == 2)
+            await asking.head()
+            question = await asking.event()
+            home.process.send_signal(signal.SIGTERM)
+            await comes_true(lambda: refuses(home))
+            # What is new goes on at another replica, while what is under way ends where it is.
+            assert text_of(await execute(session, "shared__say", {"word": "new"}, 5)) == "new"
+            await session.reply_to(question, b'{"action":"accept","content":{"name":"Ada"}}')
+            assert (await asking.event())["result"]["content"][0]["text"] == "who: Ada"
+            assert home.process.poll() is None
+            fake.release("wait")
+            for call in (direct, forwarded):
+                assert text_of(await call.reply()) == "late"
+        assert home.process.wait(PATIENCE) == 0
+        assert text_of(await execute(session, "shared__say", {"word": "on"}, 6)) == "on"
+
+
+@posix
+async def test_a_drain_has_an_end(fake_mcp: Fake, tmp_path: Path) -> None:
+    fake = fake_mcp("shared")
+    async with cluster(tmp_path, fake, count=1, replicas={"drain_seconds": 0.6}) as web:
+        session = await web.session()
+        held = {"name": "shared__wait", "arguments": {"word": "late"}}
+        async with session.calling("execute_tool", 2, arguments=held) as call, session.listening() as stream:
+            await comes_true(lambda: fake.record.calls("wait"))
+            web.replicas[0].process.send_signal(signal.SIGTERM)
+            assert "told to stop" in (await call.reply()).last["error"]["message"]
+            while await stream.event():
+                pass
+        assert web.replicas[0].process.wait(PATIENCE) == 0
+
+
+def refuses(web: Web) -> bool:
+    """Whether it takes no connection any more."""
+    try:
+        socket.create_connection((web.host, web.port)).close()
+        return False
+    except OSError:
+        return True
+
+
+# --- configs
+
+
+def test_what_keeps_a_replica_from_starting(tmp_path: Path) -> None:
+    for settings, why in [
+        ({"keys": [KEY], "listen": "0.0.0.0:0"}, '"address"'),
+        ({"keys": [KEY], "listen": "127.0.0.1:0", "address": "a:b"}, "'a:b' is no address"),
+        ({"keys": ["c2hvcnQ="]}, "5 bytes"),
+    ]:
+        config = write_config(tmp_path, replicas=settings)
+        done = run("serve", "--http", "0", "--config", str(config))
+        assert done.returncode == 2
+        assert why in done.stderr.decode()
+        assert "Traceback" not in done.stderr.decode()
