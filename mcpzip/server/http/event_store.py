@@ -74,9 +74,11 @@ class ReplayBudget:
 
 
 class EventStore:
-    """The streams of one session. patience: as in `PlainEvents`."""
+    """The streams of one session. patience: as in `PlainEvents`. before: the number before that of its first
+    stream: a session that goes on in another process has other numbers there.
+    """
 
-    def __init__(self, budget: ReplayBudget, patience: float) -> None:
+    def __init__(self, budget: ReplayBudget, patience: float, before: int = 0) -> None:
         self.budget, self.patience = budget, patience
         self.taken = 0
         self.ended = False
@@ -84,7 +86,7 @@ class EventStore:
         """As in `ReplayBudget`."""
         self.resumable: dict[int, EventStream] = {}
         """The streams that can be resumed, by number."""
-        self._count = 0
+        self._count = before
 
     def new(self, owner: object) -> "EventStream":
         """The stream of the response to one request. owner: whatever `find` is to lead to."""

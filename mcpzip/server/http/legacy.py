@@ -6,6 +6,7 @@ there are too many, one that isn't in use makes room.
 
 import asyncio
 import math
+import secrets
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -143,7 +144,7 @@ class LegacySessions:
         peer = Peer(role=Role.SERVER)
         if self._sealed is not None:  # an answer may come to another replica that went on with the session
             peer.id_suffix = self._sealed.id_suffix(request)
-        session = self._new(request, peer, sealed.version)
+        session = self._new(request, peer, sealed.version, secrets.randbelow(10**12) + 1_000_000)
         session.id, session.began = request.session_id or "", True
         session.client.capabilities, session.client.info = sealed.capabilities, sealed.info
         self._sessions[session.id] = session
@@ -188,11 +189,11 @@ class LegacySessions:
             case _:
                 response.refuse(_NO_SESSION)
 
-    def _new(self, request: HttpRequest, peer: Peer, version: str) -> LegacySession:
+    def _new(self, request: HttpRequest, peer: Peer, version: str, streams: int = 0) -> LegacySession:
         store, agreed = None, negotiate(version)
         peer.batches = agreed == BATCHED_VERSION
         if agreed >= RESUMABLE_SINCE:
-            store = EventStore(self._replay_budget, self._limits.silence)
+            store = EventStore(self._replay_budget, self._limits.silence, streams)
         address, principal = request.client_address, request.principal
         rest = address, store, principal, self._challenge
         return LegacySession(self._tasks, peer, self._limits, self._budget, *rest)

@@ -468,6 +468,30 @@ async def test_a_call_that_has_begun_its_stream_ends_with_an_error_if_its_replic
         assert len(fake.record.calls("form")) == 1
 
 
+async def test_a_broken_stream_of_a_replica_that_has_ended_is_not_mistaken_for_another(
+    fake_mcp: Fake, tmp_path: Path
+) -> None:
+    fake = fake_mcp("shared")
+    async with cluster(tmp_path, fake) as web:
+        session = await web.session()
+
+        async def broken(word: str, number: int, replica: Web) -> str:
+            """The id of the first event of a call whose stream the client has left."""
+            held = {"name": "shared__wait", "arguments": {"word": word}}
+            async with at(session, replica).calling("execute_tool", number, arguments=held) as call:
+                await call.head()
+                return (await call.piece()).decode().split("id: ")[1].split("\r\n")[0]
+
+        before = await broken("before", 2, web.replicas[0])
+        web.replicas[0].process.kill()
+        web.replicas[0].process.wait(PATIENCE)
+        after = await broken("after", 3, web.replicas[1])
+        assert (await session.ask("GET", Last_Event_Id=before)).status == 400
+        fake.release("wait", word="after")
+        reply = await session.ask("GET", Last_Event_Id=after)
+        assert text_of(reply) == "after"
+
+
 @posix
 async def test_nothing_runs_twice_while_replicas_are_killed(fake_mcp: Fake, tmp_path: Path) -> None:
     """Every call has its own word. Clients don't repeat what failed, so a word is said once or not at all."""
