@@ -19,7 +19,7 @@ from typing import Any
 import mcp_types as t
 import pytest
 from helpers.driver import PATIENCE, comes_true, ended, run, write_config
-from helpers.raw_http_client import Json, Web, message
+from helpers.raw_http_client import Json, Web, message, modern_message
 from helpers.replicas import KEY, OLD_KEY, OTHER_KEY, at, began, cluster, execute, start, text_of
 from mcp import Client
 from mcpzip_fakes.launch import FakeServer
@@ -261,6 +261,32 @@ async def test_kept_results_of_modern_clients_are_read_at_any_replica(fake_mcp: 
         gone = await asked(web, read)
         assert gone["isError"]
         assert "call" in gone["content"][0]["text"].lower()
+
+
+async def test_a_change_of_a_list_is_told_at_every_replica(fake_mcp: Fake, tmp_path: Path) -> None:
+    async with (
+        cluster(tmp_path, fake_mcp("shared", transport="http"), expose="direct") as web,
+        AsyncExitStack() as streams,
+    ):
+        wanted, headers = modern_message(
+            "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, 9
+        )
+        listeners = []
+        for replica in web.replicas:
+            assert (await replica.modern("tools/list")).last["result"]["tools"]
+            listener = await streams.enter_async_context(replica.connected())
+            await listener.write(replica.request("POST", wanted, **headers))
+            assert (await listener.head()).status == 200
+            assert (await listener.event())["method"] == "notifications/subscriptions/acknowledged"
+            listeners.append(listener)
+        grow: Json = {"name": "shared__grow", "arguments": {}}
+        assert (await asked(web.replicas[0], grow))["content"][0]["text"] == "changed"
+        for replica, listener in zip(web.replicas, listeners, strict=True):
+            tools = b""
+            while b"shared__grown" not in tools:
+                while (await listener.event())["method"] != "notifications/tools/list_changed":
+                    pass
+                tools = (await replica.modern("tools/list")).body
 
 
 async def test_a_paused_program_goes_on_at_any_replica(fake_mcp: Fake, tmp_path: Path) -> None:
