@@ -16,6 +16,9 @@ from mcpzip.proxy.exchange import Client
 from mcpzip.proxy.parking import HANDLE_PREFIX, PARKING_TIME
 from mcpzip.wire import unquote
 
+APPROVAL_PREFIX = f"{HANDLE_PREFIX}may-"
+"""How the `requestState` of a question whether a call may run begins: nothing of that call has run."""
+
 
 class _Waiting(msgspec.Struct):
     client: Client
@@ -28,7 +31,7 @@ class Approvals:
 
     def __init__(self) -> None:
         # An mcpzip behind this one has such handles, too.
-        self._prefix = f"{HANDLE_PREFIX}may-{secrets.token_urlsafe(6)}-"
+        self._prefix = f"{APPROVAL_PREFIX}{secrets.token_urlsafe(6)}-"
         self._waiting: dict[str, _Waiting] = {}
 
     def __len__(self) -> int:

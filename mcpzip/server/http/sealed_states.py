@@ -7,6 +7,7 @@ replica, which answers the requests that bring them.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mcpzip.proxy.approvals import APPROVAL_PREFIX
 from mcpzip.proxy.exchange import Exchange, members
 from mcpzip.proxy.input_required import is_input_required
 from mcpzip.proxy.parking import HANDLE_PREFIX
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from mcpzip.server.replicas.replica import Owner
 
 _STATE = "requestState"
-_OF_OURS = b'"' + HANDLE_PREFIX.encode()
+_OF_OURS, _OF_APPROVALS = (b'"' + prefix.encode() for prefix in (HANDLE_PREFIX, APPROVAL_PREFIX))
 _UNKNOWN = RpcError(
     INVALID_PARAMS,
     "This requestState is none of mcpzip's, is too old, or is another request's or person's. Make the "
@@ -30,6 +31,11 @@ _GONE = RpcError(
     INVALID_PARAMS,
     "The replica of mcpzip at which this waited has ended, or can't be reached. The call may have run: check "
     "that before you make it again without requestState.",
+)
+_NOT_APPROVED = RpcError(
+    INVALID_PARAMS,
+    "The replica of mcpzip that asked whether the call may run has ended, or can't be reached. Nothing ran: "
+    "make the request again without requestState.",
 )
 _TOO_LONG = RpcError(INTERNAL_ERROR, "The server's requestState is too long to be sealed.")
 
@@ -65,7 +71,7 @@ class SealedStates:
             return opened or event
         owner, state = opened
         if owner != self._replica.owner and state.startswith(_OF_OURS):
-            return _GONE
+            return _NOT_APPROVED if state.startswith(_OF_APPROVALS) else _GONE
         assert event.params is not None
         return Request(event.id, event.method, with_members(event.params, {_STATE: state}))
 

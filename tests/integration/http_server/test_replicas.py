@@ -310,6 +310,11 @@ async def test_a_question_of_the_policy_is_answered_at_any_replica(fake_mcp: Fak
         assert question["resultType"] == "input_required", question
         assert (await asked(web.replicas[1], answered(say, question)))["content"][0]["text"] == "w"
         assert len(fake.record.calls("say")) == 1
+        question = await asked(web.replicas[0], say)
+        web.replicas[0].process.kill()
+        web.replicas[0].process.wait(PATIENCE)
+        assert "Nothing ran" in (await asked(web, answered(say, question)))["message"]
+        assert len(fake.record.calls("say")) == 1
 
 
 async def test_the_replica_of_a_parked_call_is_killed(fake_mcp: Fake, tmp_path: Path) -> None:
