@@ -48,6 +48,8 @@ _JUNK_KEPT = 2048
 _PROGRESS = "notifications/progress"
 _CANCELLED = "notifications/cancelled"
 _LISTEN = "subscriptions/listen"
+_DIGITS = 18
+"""Of the number of a request of ours. Python refuses to read a number of some thousand."""
 _VERSION = b'"2.0"'
 _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 
@@ -322,7 +324,9 @@ class Peer:
         if not self.id_suffix:
             return own_id(raw)
         number = raw.removeprefix(b'"q').removesuffix(b'-%b"' % self.id_suffix)
-        return int(number) if number.isdigit() and self._text_of(int(number)) == raw else None
+        if not number.isdigit() or len(number) > _DIGITS:
+            return None
+        return int(number) if self._text_of(int(number)) == raw else None
 
     def _closed_by(self, envelope: Envelope) -> int | None:
         """Closes our request that ``envelope`` answers. Returns its id; None if there is none."""

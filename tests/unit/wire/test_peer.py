@@ -184,7 +184,17 @@ def test_with_a_suffix_our_ids_are_strings_that_no_other_peer_has() -> None:
     peer.id_suffix = b"abc"
     number, line = peer.request("roots/list")
     assert json.loads(line)["id"] == "q1-abc"
-    for id in ("1", '"1"', '"q1"', '"q1-abd"', '"q01-abc"', '"q2-abc"', '"q-abc"', '"q\\u0031-abc"'):
+    for id in (
+        f'"q{"1" * 5_000}-abc"',
+        "1",
+        '"1"',
+        '"q1"',
+        '"q1-abd"',
+        '"q01-abc"',
+        '"q2-abc"',
+        '"q-abc"',
+        '"q\\u0031-abc"',
+    ):
         assert isinstance(peer.message(b'{"jsonrpc":"2.0","id":%b,"result":{}}' % id.encode()), Unmatched)
     assert peer.message(b'{"jsonrpc":"2.0","id":"q1-abc","result":{}}') == Result(number, b"{}")
     number, _ = peer.request("roots/list")
