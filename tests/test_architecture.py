@@ -20,7 +20,7 @@ PACKAGES = {"mcpzip": ROOT, "mcpzip_fakes": ROOT / "fakes", "mcpzip_conformance"
 
 FLOORS = (
     ("mcpzip.model", "mcpzip.system"),
-    ("mcpzip.wire", "mcpzip.checks"),
+    ("mcpzip.wire", "mcpzip.checks", "mcpzip.store"),
     ("mcpzip.config", "mcpzip.http", "mcpzip.cassettes"),
     ("mcpzip.search", "mcpzip.clients", "mcpzip.policy", "mcpzip.results", "mcpzip.telemetry"),
     ("mcpzip.catalog", "mcpzip.programs"),

@@ -17,6 +17,7 @@
     │   └── TooManyCallsError    somebody makes more calls than they may: try again later
     ├── InsufficientScopeError   somebody's token lacks scopes for a tool: get one that has them
     ├── LoginError               signing in or out failed: follow the remedy in its text
+    ├── StoreError               the store can't be used: start it, or correct it, and try again
     ├── BusyError                (auth.failures) another process uses the same sign-in: try again
     ├── ConfigSaveError          (config.saving) the config was not saved: try again, or follow its text
     │   └── ConfigChangedError   (config.saving) it is not the one any more that was edited: edit it again
@@ -44,7 +45,8 @@ Exceptions that are caught inside mcpzip (`transport.base.ChannelClosedError`, `
 defined where they are raised, and are no `McpzipError`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from mcpzip.model.limits import ASKED_URI
 from mcpzip.model.quoting import names, one_line, shortened
@@ -193,6 +195,33 @@ class TooManyCallsError(CallRefusedError):
 
 class LoginError(McpzipError):
     """Signing in to a server, or out of it, failed."""
+
+
+StoreFault = Literal["away", "slow", "read-only", "full", "refused", "unreadable"]
+_STORE_REMEDIES: Mapping[StoreFault, str] = {
+    "away": 'Start it, or correct "store" in the config.',
+    "slow": "Try again, or look at what it is busy with.",
+    "read-only": 'Let "store" in the config name the server that takes writes.',
+    "full": "Give it more room.",
+    "refused": 'Correct "store" in the config.',
+    "unreadable": 'Correct "keys" of "store" in the config.',
+}
+
+
+class StoreError(McpzipError, OSError):
+    """The store that processes share can't be used. A write may have been done all the same.
+
+    It is an OSError too, because whoever keeps something in files or in the store treats both alike.
+
+    fault: what is wrong.
+    """
+
+    def __init__(self, place: str, fault: StoreFault, found: str, remedy: str = "") -> None:
+        """place: its address without a password. found: what is wrong, as a sentence about it without a full
+        stop. remedy: as a sentence; "" for that of the fault.
+        """
+        self.fault = fault
+        super().__init__(f"The store {place}: {found}. {remedy or _STORE_REMEDIES[fault]}")
 
 
 class UpstreamError(McpzipError):

@@ -335,6 +335,30 @@ SIGN_IN = 4 * MiB
 MCP_REMOTE = 1 * MiB
 """A file of mcp-remote from which sign-ins are imported. A larger one is ignored."""
 
+# --- a store that processes share ---------------------------------------------------------------------------
+
+STORE_TIME = 5.0
+"""Seconds for one operation of the store. After that it fails with an error, whatever the store does."""
+STORE_NAME = 200
+"""Characters of a name in the store: letters, digits, ``_``, ``.``, ``:`` and ``-``. Another one is an
+error."""
+STORE_VALUE = 2 * MiB
+"""One value in the store. A larger one isn't stored, with an error."""
+STORE_VALUES = 10_000
+"""Values of one kind in the store, such as sign-ins. Another one isn't stored, with an error."""
+STORE_ENTRY = 64 * KiB
+"""One entry of a log in the store. A larger one isn't stored, with an error."""
+STORE_ENTRIES = 10_000
+"""Entries of one log in the store. Of more, the oldest are deleted."""
+STORE_MESSAGE = 4 * KiB
+"""One message to the other processes. A larger one isn't sent, with an error."""
+STORE_UNREAD = 1_000
+"""Messages of other processes that wait for being read. Further ones are dropped."""
+STORE_LEASE = 600.0
+"""Seconds until a lease ends that isn't renewed. A longer one is an error."""
+STORE_KEYS = 16
+"""Keys with which what lies in the store is sealed. With more, the config is refused."""
+
 # --- results that are kept ---------------------------------------------------------------------------------
 
 KEPT = 256 * MiB
