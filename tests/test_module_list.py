@@ -35,7 +35,7 @@ def test_the_list_of_commands_is_up_to_date() -> None:
 def test_the_tables_of_config_keys_are_up_to_date() -> None:
     tool = runpy.run_path(str(ROOT / "tools" / "config_keys.py"))
     current = (ROOT / "docs" / "config.md").read_text("utf-8")
-    assert current.count("<!-- keys: ") == 18
+    assert current.count("<!-- keys: ") == 19
     assert current == tool["page"](), "run: python tools/config_keys.py"
 
 

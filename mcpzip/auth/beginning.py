@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from mcpzip.auth.codec import canonical
 from mcpzip.auth.store import Store
 from mcpzip.config.schema import Config, ServerConfig
-from mcpzip.model.errors import LoginError, McpzipError
+from mcpzip.model.errors import LoginError, McpzipError, StoreError
 
 
 def signed_in_server(config: Config, name: str) -> ServerConfig:
@@ -44,6 +44,8 @@ async def login_lock(store: Store, server: ServerConfig) -> AsyncIterator[None]:
             raise
         remedy = "Finish that one, or end it with Ctrl-C."
         raise LoginError(f"Another login to {server.name} is under way. {remedy}") from error
+    except StoreError:
+        raise
     except OSError as error:
         if held:
             raise

@@ -93,7 +93,7 @@ class KeyringStore:
         grant = self._load(key(url))
         return grant and msgspec.structs.replace(grant, url=url)
 
-    def save(self, grant: Grant) -> None:
+    def save(self, grant: Grant) -> Grant:
         name = key(grant.url)
         try:
             secrets = _Secrets(grant.access_token, grant.refresh_token, grant.client)
@@ -117,6 +117,10 @@ class KeyringStore:
                 self._clear_quietly(name, new)
                 raise
             self._clear_quietly(name, old)
+        return grant
+
+    def about_to_refresh(self, grant: Grant) -> None:
+        pass
 
     def remove(self, url: str) -> bool:
         name = key(url)
@@ -136,6 +140,9 @@ class KeyringStore:
 
     def locked(self, url: str, timeout: float = 30.0) -> AbstractAsyncContextManager[None]:
         return self._folder.locked(key(url), timeout)
+
+    def close(self) -> None:
+        pass
 
     def _load(self, name: str) -> Grant | None:
         for look in range(_LOOKS):

@@ -5,6 +5,7 @@ The rule: the server itself says what it wants: it is asked first, and the login
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 import httpx
 
@@ -52,7 +53,7 @@ async def sign_in(
             return auth.grant if auth.grant is not None and auth.grant.access_token else None
         grant = await auth.authorize(_with_wanted_scope(refusal, auth))
         async with auth.locked():
-            await in_thread(lambda: store.save(grant), "auth")
+            grant = await in_thread(partial(store.save, grant), "auth")
     except LoginError as error:
         if str(error)[:1].isupper():
             raise

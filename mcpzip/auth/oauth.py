@@ -136,8 +136,16 @@ class OAuth(TokenClient, httpx.Auth):
     async def _keep(self, grant: Grant) -> None:
         """Takes and stores ``grant``. The caller holds the store's lock."""
         self._remember(grant)
-        await in_thread(lambda: self._store.save(grant), "auth")
+        kept = await in_thread(lambda: self._store.save(grant), "auth")
+        if kept is not grant:
+            self._remember(kept)  # another process was faster
         self._seen = self._store.signature(self.server.url)
+
+    async def _keep_refused(self, grant: Grant) -> None:
+        """Takes and stores that ``grant`` has ended, unless another process has a better one."""
+        await self._keep(grant)
+        if self.grant is grant:
+            self._fail(grant.refused)
 
     # ---- a new token without a person
 
@@ -209,8 +217,7 @@ class OAuth(TokenClient, httpx.Auth):
             if found.metadata is None:
                 raise no_metadata(grant.issuer)
             moved = "its authorization server is another one now"
-            await self._keep(replace(grant, access_token="", refresh_token="", refused=moved))
-            self._fail(moved)
+            await self._keep_refused(replace(grant, access_token="", refresh_token="", refused=moved))
             return
         client = client_of(grant, self.config, found.metadata)
         assert client is not None
@@ -220,7 +227,9 @@ class OAuth(TokenClient, httpx.Auth):
             "client_id": client.client_id,
             **found.resource_parameter(self._protocol_version),
         }
-        response = await self.post(found.token_endpoint, form, authenticate(client, form))
+        headers = authenticate(client, form)
+        await in_thread(lambda: self._store.about_to_refresh(grant), "auth")
+        response = await self.post(found.token_endpoint, form, headers)
         code, description = oauth_error(response)
         if response.status_code == 200:
             token = read_token(response)
@@ -233,8 +242,7 @@ class OAuth(TokenClient, httpx.Auth):
             refused = f"the sign-in has ended ({said})"
             known = {} if code == "invalid_client" else grant.client
             ended = replace(grant, access_token="", refresh_token="", refused=refused, client=known)
-            await self._keep(replace(ended, failures=0, retry_at=0.0))
-            self._fail(refused)
+            await self._keep_refused(replace(ended, failures=0, retry_at=0.0))
         else:
             asked = retry_after(response.headers.get("Retry-After"), self.now())
             await self._put_off(f"its token endpoint answered HTTP {response.status_code}", asked)
@@ -279,14 +287,18 @@ class OAuth(TokenClient, httpx.Auth):
                     return
                 await self._put_off(reason, None)
         except (OSError, BusyError) as unwritten:
-            self._fail(f"{reason} (and that can't be written down: {unwritten})", needs_login=False)
+            also = describe(unwritten)
+            more = "" if also == reason else f" (and that can't be written down: {also})"
+            self._fail(f"{reason}{more}", needs_login=False)
 
     async def _put_off(self, reason: str, asked: float | None) -> None:
         grant = self.grant or Grant(url=self.server.url)
         failures = grant.failures + 1
         wait = pause(failures, asked)
-        await self._keep(replace(grant, failures=failures, retry_at=self.now() + wait, refused=reason))
-        self._fail(_put_off(reason, wait), needs_login=False)
+        failing = replace(grant, failures=failures, retry_at=self.now() + wait, refused=reason)
+        await self._keep(failing)
+        if self.grant is failing:
+            self._fail(_put_off(reason, wait), needs_login=False)
 
     def _widens(self, challenge: Challenge) -> bool:
         """Whether this machine can request what a call lacked by itself, and has not tried."""

@@ -15,6 +15,7 @@ from mcpzip.auth.failure import AuthFailure
 from mcpzip.config import Config, ServerConfig
 from mcpzip.config.diff import same_connection
 from mcpzip.config.paths import mcpzip_command
+from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
     import httpx
@@ -99,3 +100,11 @@ class SignIns:
         """Waits a moment for tokens that are being had."""
         for signer in (*self._signers.values(), *self._replaced):
             await signer.close()
+        if self._store is not None:
+            await in_thread(self._store.close, "auth")
+
+    async def __aenter__(self) -> SignIns:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()

@@ -16,7 +16,7 @@ from mcpzip.auth import codec
 from mcpzip.auth.folder import Folder
 from mcpzip.auth.grant import Grant
 from mcpzip.config.paths import auth_folder
-from mcpzip.config.schema import Config
+from mcpzip.config.schema import Config, StoreConfig
 
 
 class Store(Protocol):
@@ -28,8 +28,16 @@ class Store(Protocol):
     def load(self, url: str) -> Grant | None:
         """The grant for the server at ``url``; None where there is none, or, with a warning, none of use."""
 
-    def save(self, grant: Grant) -> None:
-        """Keep ``grant`` in place of what was kept for its server. Raises OSError, and that is as it was."""
+    def save(self, grant: Grant) -> Grant:
+        """Keep ``grant`` in place of what was kept for its server. Raises OSError, and that is as it was.
+
+        Returns what is kept: another one where somebody else wrote that meanwhile, and it is newer.
+        """
+
+    def about_to_refresh(self, grant: Grant) -> None:
+        """The refresh token of ``grant`` is shown next; the lock of its server is held. Raises OSError where
+        what comes of that couldn't be kept: then it must not be shown.
+        """
 
     def remove(self, url: str) -> bool:
         """Forget what is kept for the server at ``url``; whether there was something. Raises OSError."""
@@ -46,6 +54,9 @@ class Store(Protocol):
         timeout: seconds to wait for it. Raises TimeoutError, and OSError where there can be no lock.
         """
 
+    def close(self) -> None:
+        """Ends what it has open. It may block for a few seconds."""
+
 
 class FileStore:
     """Grants in files that only their owner can read (`Folder`), in the clear."""
@@ -57,12 +68,16 @@ class FileStore:
         grant = self._load(codec.key(url))
         return grant and msgspec.structs.replace(grant, url=url)
 
-    def save(self, grant: Grant) -> None:
+    def save(self, grant: Grant) -> Grant:
         try:
             data = codec.encode(grant)
         except ValueError as error:
             raise OSError(errno.EINVAL, f"this sign-in can't be written down ({error})") from None
         self._folder.write(codec.key(grant.url), data)
+        return grant
+
+    def about_to_refresh(self, grant: Grant) -> None:
+        pass
 
     def remove(self, url: str) -> bool:
         return self._folder.remove(codec.key(url))
@@ -76,6 +91,9 @@ class FileStore:
 
     def locked(self, url: str, timeout: float = 30.0) -> AbstractAsyncContextManager[None]:
         return self._folder.locked(codec.key(url), timeout)
+
+    def close(self) -> None:
+        pass
 
     def _load(self, name: str) -> Grant | None:
         found = self._folder.read(name)
@@ -92,9 +110,26 @@ class FileStore:
 
 def open_store(config: Config, warn: Callable[[str], None]) -> Store:
     """The store that ``config`` asks for. warn: is told sentences. Raises ConfigError."""
+    if config.store is not None:
+        return _shared(config.store, warn)
     folder = Folder(auth_folder(config.path), warn)
     if config.auth_store == "keyring":
         from mcpzip.auth.keyring_store import KeyringStore, find_keyring
 
         return KeyringStore(folder, find_keyring(config.path))
     return FileStore(folder)
+
+
+def _shared(config: StoreConfig, warn: Callable[[str], None]) -> Store:
+    """The store that processes share. The package for it is imported when it is first used."""
+    from mcpzip.auth.shared_store import SharedStore
+    from mcpzip.store.opening import open_store as open_backend
+    from mcpzip.store.thread import StoreThread
+    from mcpzip.system.sealing import KeyRing, read_key
+
+    return SharedStore(
+        StoreThread(lambda: open_backend(config.url, config.namespace)),
+        lambda: KeyRing([read_key(key.reveal()) for key in config.keys]),
+        config.namespace,
+        warn,
+    )

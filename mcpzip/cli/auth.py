@@ -59,8 +59,8 @@ async def login(proxy: Proxy, name: str, no_browser: bool, timeout: float, force
     The URL is printed too, and may be opened on another device. Exit code 1 when the sign-in failed.
     """
     server = signed_in_server(proxy.config, known_server(proxy, name))
-    store = SignIns(proxy.config, warn).store
-    async with login_lock(store, server):
+    async with SignIns(proxy.config, warn) as sign_ins, login_lock(sign_ins.store, server):
+        store = sign_ins.store
         before = await in_thread(partial(store.load, server.url), "auth")
         if server.auth is not None and server.auth.grant == "client_credentials":
             from mcpzip.auth.login import sign_in
@@ -96,14 +96,15 @@ async def logout(proxy: Proxy, name: str) -> int:
 
     SERVER may also be the URL of a server that was removed from the config.
     """
-    store = SignIns(proxy.config, warn).store
-    for server in await _logout_servers(proxy, store, name):
-        grant = await in_thread(partial(store.load, server.url), "auth")
-        if grant is None:
-            console.say(f"You are not signed in to {name}: nothing is kept.")
-        else:
-            await _sign_out(server, store, grant)
-        _warn_of_mcp_remote(server)
+    async with SignIns(proxy.config, warn) as sign_ins:
+        store = sign_ins.store
+        for server in await _logout_servers(proxy, store, name):
+            grant = await in_thread(partial(store.load, server.url), "auth")
+            if grant is None:
+                console.say(f"You are not signed in to {name}: nothing is kept.")
+            else:
+                await _sign_out(server, store, grant)
+            _warn_of_mcp_remote(server)
     return 0
 
 
@@ -215,8 +216,8 @@ def _warn_of_mcp_remote(server: ServerConfig) -> None:
 
 async def _statuses(proxy: Proxy) -> list[AuthStatus]:
     """The sign-ins of all servers over HTTP, by name, then the stored grants of no configured server."""
-    sign_ins = SignIns(proxy.config, warn)
-    kept = await in_thread(lambda: {canonical(one.url): one for one in sign_ins.store.all()}, "auth")
+    async with SignIns(proxy.config, warn) as sign_ins:
+        kept = await in_thread(lambda: {canonical(one.url): one for one in sign_ins.store.all()}, "auth")
     listed = {one.name: one for one in proxy.status()}
     now = time.time()
     found = []

@@ -40,6 +40,7 @@ AT_START: Mapping[str, Callable[[Config], object]] = {
     "daemon.http": lambda config: config.daemon_http,
     "http": lambda config: config.http,
     "replicas": lambda config: config.replicas,
+    "store": lambda config: config.store,
     "telemetry": lambda config: config.telemetry,
     "search.learn": lambda config: config.search.learn,
     "search.model": lambda config: config.search.model,
@@ -140,6 +141,7 @@ def applicable(running: Config, edited: Config) -> Config:
         daemon_http=running.daemon_http,
         http=running.http,
         replicas=running.replicas,
+        store=running.store,
         telemetry=running.telemetry,
         log_level=running.log_level,
     )

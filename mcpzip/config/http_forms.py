@@ -1,6 +1,6 @@
-"""The ``http`` and the ``access`` in the JSON Schema of the config file (pure)."""
+"""The ``http``, the ``access`` and the ``store`` in the JSON Schema of the config file (pure)."""
 
-from mcpzip.config import http, replicas_forms
+from mcpzip.config import http, replicas_forms, store_forms
 from mcpzip.config.schema import RateLimit
 from mcpzip.config.schema_forms import Schema, integer, number, object_of, text, texts
 from mcpzip.model.risk import RISK_CLASSES
@@ -16,6 +16,16 @@ def definitions() -> dict[str, Schema]:
         "access": _rule(),
         "rate_limit": _rate_limit(),
         "replicas": replicas_forms.settings(),
+        "store": store_forms.settings(),
+    }
+
+
+def store_form() -> Schema:
+    """The form of ``store``."""
+    return {
+        "description": "Where several processes keep what they share: sign-ins to servers. Needs the extra "
+        '"redis" or "postgres".',
+        "anyOf": [{"$ref": "#/$defs/store"}, {"type": "null"}],
     }
 
 

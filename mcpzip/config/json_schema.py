@@ -153,6 +153,7 @@ def config_schema() -> Schema:
             "access": http_forms.access_form(),
             "rate_limits": http_forms.rate_limits_form(),
             "replicas": http_forms.replicas_form(),
+            "store": http_forms.store_form(),
             "telemetry": {
                 "description": 'Where traces and metrics go. Needs the extra "otel".',
                 "default": False,

@@ -42,7 +42,7 @@ NOT_TRUSTED = "so its servers are not used"
 KEYS = (
     *("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"),
     *("expose", "auth", "inheritEnv", "log", "shared", "daemon", "trust", "policy", "audit", "telemetry"),
-    *("results", "code", "http", "access", "rate_limits", "replicas"),
+    *("results", "code", "http", "access", "rate_limits", "replicas", "store"),
 )
 DAEMON_KEYS = ("idle_minutes", "http")
 EXPOSE_KEYS = ("mode", "split")
@@ -168,6 +168,13 @@ def parse(
         from mcpzip.config.telemetry import read_telemetry  # most configs have none
 
         config = replace(config, telemetry=read_telemetry(telemetry))
+    if store := top.get("store"):
+        from mcpzip.config.store import read_store  # most configs have none
+
+        config = replace(config, store=read_store(store))
+        if config.auth_store == "keyring":
+            remedy = 'remove "auth.store": sign-ins lie in the store'
+            raise store.error('with a store there is no "auth.store": "keyring"', remedy)
     # Faults outside of a server disable one setting only, so they are warnings.
     warnings = (*source.warnings, *map(str, source.faults))
     if project is not None:

@@ -403,6 +403,20 @@ class SearchConfig(msgspec.Struct, frozen=True):
     details: bool = False
 
 
+class StoreConfig(msgspec.Struct, frozen=True):
+    """A store that processes share. url: of its kind and place, with a password. keys: they seal what lies in
+    it, in the form of `mcpzip.system.sealing.read_key`. namespace: the first part of all names in it.
+    """
+
+    url: str
+    keys: tuple[Secret, ...]
+    namespace: str = "mcpzip"
+
+    def __repr__(self) -> str:
+        """Without what may be secret."""
+        return f"StoreConfig({self.namespace!r})"
+
+
 class Config(msgspec.Struct, frozen=True):
     """A config file. ``path`` is absolute; the timeouts are in seconds; ``warnings`` are sentences.
 
@@ -413,10 +427,11 @@ class Config(msgspec.Struct, frozen=True):
     policy: what is decided about calls of tools of any server. audit: None for no audit log. results: which
     results of tools are kept. code: whether `run_code` is among the meta-tools; only with "meta". telemetry:
     None for none. http: who may call over HTTP. access: what they may use; None for everything. rate_limits:
-    how many calls they may make. replicas: None for one process. auth_store: where sign-ins are
-    stored. log_level: the lowest level of what the log has. project: the path of the project's file that is
-    used too, or "". project_servers: the names of the servers in it. variables: of the environment, to which
-    the files refer, or that override a setting. notes: those warnings that `proxy_status` gives too.
+    how many calls they may make. replicas: None for one process. store: None for none. auth_store: where
+    sign-ins are stored. log_level: the lowest level of what the log has. project: the path of the project's
+    file that is used too, or "". project_servers: the names of the servers in it. variables: of the
+    environment, to which the files refer, or that override a setting. notes: those warnings that
+    `proxy_status` gives too.
     """
 
     path: str
@@ -439,6 +454,7 @@ class Config(msgspec.Struct, frozen=True):
     rate_limits: tuple[RateLimit, ...] = ()
     replicas: ReplicasConfig | None = None
     telemetry: TelemetryConfig | None = None
+    store: StoreConfig | None = None
     auth_store: AuthStore = "file"
     log_level: LogLevel = "info"
     warnings: tuple[str, ...] = ()

@@ -178,6 +178,11 @@ def _register_secret(value: str) -> None:
 # ---- texts
 
 
+def register_in_text(text: str) -> None:
+    """Registers the secrets in a text of the config, such as the password in a URL."""
+    _register_in_text(text)
+
+
 def _register_in_text(text: str, depth: int = 0, *, headers: bool = False) -> None:
     """Registers the secrets in ``text``: in URLs, JSON, header lines, credentials with their scheme,
     ``user:password@host``, lists of ``name=value`` and the options of a command line.

@@ -33,6 +33,8 @@ _EXTRAS = {
     "gemini": ("google.genai", "gemini_api_key is set"),
     "semantic": ("onnxruntime", '"search.semantic" is "onnx"'),
     "keyring": ("keyring", '"auth.store" is "keyring"'),
+    "redis": ("redis", '"store" is in Redis'),
+    "postgres": ("psycopg", '"store" is in PostgreSQL'),
     "jwt": ("jwt", "a server signs in with a private_key"),
     "team": ("cryptography", '"replicas" is set'),
 }
@@ -198,6 +200,8 @@ def _needed(config: Config) -> Iterator[str]:
         yield "semantic"
     if config.auth_store == "keyring":
         yield "keyring"
+    if config.store is not None:
+        yield "redis" if config.store.url.startswith("redis") else "postgres"
     if any(server.auth is not None and server.auth.private_key for server in config.servers.values()):
         yield "jwt"
     if config.replicas is not None:

@@ -104,13 +104,18 @@ def _is_readable_by_others(path: str) -> bool:
 
 
 def _has_literal_secrets(setup: Setup) -> bool:
-    """Whether a header or a variable of an entry is written out."""
+    """Whether a header or a variable of an entry is written out, or a key or the password of the store."""
     servers = setup.document.get("mcpServers")
     for entry in servers.values() if isinstance(servers, dict) else ():
         for key in ("env", "headers"):
             values = entry.get(key) if isinstance(entry, dict) else None
             if isinstance(values, dict) and any(value and not referred(value) for value in values.values()):
                 return True
+    store = setup.document.get("store")
+    for key, value in store.items() if isinstance(store, dict) else ():
+        texts = value if isinstance(value, list) else [value if key == "url" and "@" in str(value) else ""]
+        if any(text and not referred(text) for text in texts):
+            return True
     return bool(setup.document.get("gemini_api_key"))
 
 

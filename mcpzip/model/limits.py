@@ -356,8 +356,6 @@ STORE_UNREAD = 1_000
 """Messages of other processes that wait for being read. Further ones are dropped."""
 STORE_LEASE = 600.0
 """Seconds until a lease ends that isn't renewed. A longer one is an error."""
-STORE_KEYS = 16
-"""Keys with which what lies in the store is sealed. With more, the config is refused."""
 
 # --- results that are kept ---------------------------------------------------------------------------------
 

@@ -233,5 +233,6 @@ _CHECKS: "Mapping[str, Callable[[object], bool]]" = {
     "access": lambda value: False,
     "rate_limits": lambda value: False,
     "replicas": lambda value: False,
+    "store": lambda value: False,
 }
 """The keys of a config, and what is certainly a valid value of each."""

@@ -161,11 +161,13 @@ class RedisBackend:
         said = shortened(str(error))
         match error:
             case exceptions.ReadOnlyError():
-                return "read-only", "it takes no writes (READONLY)"
+                return "read-only", "it is read-only (READONLY)"
             case exceptions.OutOfMemoryError():
                 return "full", "its memory is full (OOM)"
             case exceptions.AuthenticationError() | exceptions.NoPermissionError():
                 return "refused", f"it refuses us ({said})"
+            case exceptions.ResponseError() if said.startswith("The user executing the script"):
+                return "refused", f"its user lacks a right ({said})"
             case exceptions.MovedError() | exceptions.ClusterCrossSlotError():
                 return "refused", "it is a node of a cluster, which isn't supported"
             case exceptions.TimeoutError():

@@ -160,11 +160,12 @@ class Logins:
             assert mcpzip.auth.login
             return SignIns(config, self._warn)
 
-        store = (await in_thread(prepare, "auth")).store
+        sign_ins = await in_thread(prepare, "auth")
         from mcpzip.auth.client import callback_port
         from mcpzip.auth.login import sign_in
 
-        async with login_lock(store, server):
+        async with sign_ins, login_lock(sign_ins.store, server):
+            store = sign_ins.store
             before = await in_thread(lambda: store.load(server.url), "auth")
             again = before is not None and bool(before.access_token)
             if server.auth is not None and server.auth.grant == "client_credentials":

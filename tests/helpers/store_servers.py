@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -47,29 +48,29 @@ class StoreServer:
     def processes(self) -> list[int]:
         """Its process and the children of that."""
         assert self.process
-        found = [self.process.pid]
-        for status in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = status.read_text("utf-8", "replace").rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[1]) == self.process.pid:
-                found.append(int(status.parent.name))
-        return found
+        known = filter(None, map(_parent, Path("/proc").glob("[0-9]*/stat")))
+        return [self.process.pid, *(child for child, parent in known if parent == self.process.pid)]
 
-    def signal_all(self, number: int) -> None:
-        """Sends a signal to all of its processes."""
-        for process in self.processes():
-            try:
+    def signal_all(self, number: int) -> list[int]:
+        """Sends a signal to all of its processes, which are returned."""
+        assert self.process
+        with suppress(ProcessLookupError):
+            os.kill(self.process.pid, signal.SIGSTOP)  # it begins no more
+        processes = self.processes()
+        for process in reversed(processes):
+            with suppress(ProcessLookupError):
                 os.kill(process, number)
-            except ProcessLookupError:
-                pass
+        return processes
 
     def kill(self) -> None:
-        """Ends it without a moment to tidy up."""
-        self.signal_all(signal.SIGKILL)
+        """Ends it without a moment to tidy up, and waits until all of it is gone."""
         assert self.process
+        _, *children = self.signal_all(signal.SIGKILL)
         self.process.wait()
+        end = time.monotonic() + _PATIENCE
+        while any(_parent(Path(f"/proc/{child}/stat")) for child in children):
+            assert time.monotonic() < end, "a process of the store doesn't end"
+            time.sleep(0.005)
 
     def end(self) -> None:
         """Ends it, and removes its data."""
@@ -180,6 +181,12 @@ class PostgresServer(StoreServer):
             for statement in statements:
                 connection.execute(statement)  # type: ignore[call-overload]
 
+    def setting(self, name: str) -> str:
+        """The value of a setting in a new session."""
+        with psycopg.connect(self.url, connect_timeout=5) as connection:
+            [[value]] = connection.execute("SELECT current_setting(%s)", (name,)).fetchall()
+            return str(value)
+
     def _answers(self) -> bool:
         try:
             self.run("SELECT 1")
@@ -215,6 +222,15 @@ def missing(why: str) -> NoReturn:
     if os.environ.get("CI") and sys.platform == "linux":
         pytest.fail(why)
     pytest.skip(why)
+
+
+def _parent(status: Path) -> tuple[int, int] | None:
+    """A process and its parent; None for one that has ended."""
+    try:
+        state, parent = status.read_text("utf-8", "replace").rpartition(")")[2].split()[:2]
+    except OSError:
+        return None
+    return None if state in "ZX" else (int(status.parent.name), int(parent))
 
 
 def _is_user(name: str) -> bool:

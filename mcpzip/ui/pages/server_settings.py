@@ -71,7 +71,8 @@ async def settings_of(visit: Visit, config: Config, known: ServerStatus) -> Sett
 
     why_not, grant = "", None
     try:
-        grant = await in_thread(kept, "auth")
+        async with sign_ins:
+            grant = await in_thread(kept, "auth")
         signed_in_server(config, name)
     except McpzipError as error:
         why_not = str(error)
@@ -138,9 +139,9 @@ async def sign_out(visit: Visit) -> Answer:
     server = config.servers[visit.name]
     if server.transport == "stdio":
         return visit.refuse(409, "It is not signed in to", "It runs on this machine.")
-    store = SignIns(config, visit.sources.warn).store
     try:
-        problems = await sign_out(server, store)
+        async with SignIns(config, visit.sources.warn) as sign_ins:
+            problems = await sign_out(server, sign_ins.store)
     except McpzipError as error:
         return visit.refuse(503, "The sign-in can't be removed", str(error))
     visit.sources.logins.forget(visit.name)

@@ -271,3 +271,21 @@ def test_the_documentation_lists_every_check() -> None:
     named = set(re.findall(rf'"((?:{groups})\.[a-z-]+)"', source))
     page = (ROOT / "docs" / "doctor.md").read_text("utf-8")
     assert set(re.findall(rf"^\| `((?:{groups})\.[a-z-]+)` \|", page, re.MULTILINE)) == named
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("url", "key", "found"),
+    [
+        ("${STORE_URL}", "${STORE_KEY}", False),
+        ("redis://127.0.0.1:1", "${STORE_KEY}", False),
+        ("redis://u:hush@127.0.0.1:1", "${STORE_KEY}", True),
+        ("${STORE_URL}", "k" * 43, True),
+    ],
+)
+def test_secrets_of_the_store_are_for_no_other_user(place: Place, url: str, key: str, *, found: bool) -> None:
+    place.patch.setenv("STORE_URL", "redis://127.0.0.1:1")
+    place.patch.setenv("STORE_KEY", "k" * 43)
+    place.write({"a": GOOD}, store={"url": url, "keys": [key]})
+    place.config.chmod(0o644)
+    assert ("config.permissions" in {finding["check"] for finding in place.doctor()}) is found

@@ -21,6 +21,7 @@ from mcpzip.config.schema import (
     ReplicasConfig,
     ResultsConfig,
     SemanticConfig,
+    StoreConfig,
     TelemetryConfig,
 )
 
@@ -177,6 +178,7 @@ OTHER_CONFIG: dict[str, Any] = {
     "code": CodeConfig(enabled=True),
     "replicas": ReplicasConfig((Secret("k" * 43),)),
     "telemetry": TelemetryConfig(listen="9464"),
+    "store": StoreConfig("redis://127.0.0.1", ()),
     "daemon_idle": 1.0,
     "daemon_http": "8931",
     "auth_store": "keyring",

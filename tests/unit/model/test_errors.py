@@ -27,7 +27,7 @@ def defined() -> dict[str, str]:
         for path in PRODUCT.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.ClassDef)
-        for base in node.bases
+        for base in reversed(node.bases)  # the first counts
         if isinstance(base, ast.Name)
     }
     found: dict[str, str] = {}
