@@ -25,6 +25,8 @@ from mcpzip_fakes.record import Writer, begun
 from mcpzip_fakes.scenario import Scenario
 
 _PATHS = {"http": "/mcp", "sse": "/sse", "": ""}
+_TURNS_OF_ACCEPTING = 5
+"""Turns of the event loop from when it accepts a connection until that can be closed, and one more."""
 _WIND_UP, _LAST_WORDS = 0.2, 5.0
 """Seconds a request may take to end once its client has disconnected, and once it is cancelled."""
 
@@ -70,6 +72,13 @@ class _Uvicorn(uvicorn.Server):
         self._loop.call_soon_threadsafe(self._end.set)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # A server that is closed drops what was accepted a moment before, and leaves it open. So first nothing
+        # more is accepted, and then those connections get the turns that they need to be told to us.
+        for listening in [each for server in self.servers for each in server.sockets]:
+            with contextlib.suppress(NotImplementedError):  # Windows' event loop has no readers
+                self._loop.remove_reader(listening.fileno())
+        for _ in range(_TURNS_OF_ACCEPTING):
+            await asyncio.sleep(0)
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):
