@@ -72,8 +72,8 @@ class _Uvicorn(uvicorn.Server):
         self._loop.call_soon_threadsafe(self._end.set)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # A server that is closed drops what was accepted a moment before, and leaves it open. So first nothing
-        # more is accepted, and then those connections get the turns that they need to be told to us.
+        # A server that is closed drops what was accepted a moment before, and leaves it open. So first
+        # nothing more is accepted, and then those connections get the turns until we are told of them.
         for listening in [each for server in self.servers for each in server.sockets]:
             with contextlib.suppress(NotImplementedError):  # Windows' event loop has no readers
                 self._loop.remove_reader(listening.fileno())

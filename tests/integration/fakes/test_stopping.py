@@ -8,6 +8,13 @@ import warnings
 from mcpzip_fakes.oauth.server import FakeAuth
 
 
+def connect(host: str, port: int, found: list[socket.socket]) -> None:
+    try:
+        found.append(socket.create_connection((host, port), timeout=5))
+    except OSError:  # it has stopped
+        pass
+
+
 def test_a_connection_that_comes_while_a_fake_stops_is_closed() -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
