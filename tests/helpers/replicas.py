@@ -5,6 +5,7 @@ each request goes to the next replica that can be reached, on a connection of it
 import asyncio
 import base64
 import subprocess
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Any
 from helpers.driver import PATIENCE, comes_true, command, ended, environment, write_config
 from helpers.raw_http_client import Json, Reply, SessionOf, Web, message
 from mcpzip_fakes.launch import FakeServer
+
+from mcpzip.identity.api_keys import new_key
 
 KEY, OLD_KEY, OTHER_KEY = (base64.b64encode(bytes([number]) * 32).decode() for number in (7, 8, 9))
 
@@ -187,3 +190,9 @@ def at(session: SessionOf, replica: Web) -> SessionOf:
 def text_of(reply: Reply) -> str:
     """The first text of a result."""
     return str(reply.last["result"]["content"][0]["text"])
+
+
+def people(folder: Path, *names: str) -> dict[str, str]:
+    """The API keys of these people."""
+    path = str(folder / "keys.json")
+    return {name: new_key(path, name, [], [], time.time(), None) for name in names}

@@ -11,10 +11,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import psycopg
 import pytest
@@ -25,7 +26,7 @@ PASSWORD = "hush-password"
 _PATIENCE = 60.0
 
 
-class StoreServer:
+class StoreServer(ABC):
     """A program that is a store. url: with which it is reached. deadline: of what is asked of it."""
 
     url: str
@@ -91,19 +92,19 @@ class StoreServer:
                 **more,  # type: ignore[call-overload]
             )
 
-    def _start(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _start(self) -> None: ...
 
-    def _answers(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _answers(self) -> bool: ...
 
+    @abstractmethod
     def read_only(self, *, on: bool) -> None:
         """Whether it takes no writes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def full(self) -> None:
         """Has it take no more data."""
-        raise NotImplementedError
 
 
 class RedisServer(StoreServer):
@@ -241,3 +242,16 @@ def _is_user(name: str) -> bool:
     except KeyError:
         return False
     return True
+
+
+Server = TypeVar("Server", bound=StoreServer)
+
+
+@contextmanager
+def running(server: Server) -> Iterator[Server]:
+    """``server``, from its start to its end."""
+    try:
+        server.start()
+        yield server
+    finally:
+        server.end()

@@ -22,7 +22,7 @@ from helpers.grants import Caller, grant_of, server_at
 from helpers.grants import auth as auth
 from helpers.grants import shop as shop
 from helpers.refreshing_process import TIMES
-from helpers.store_servers import SERVERS, PostgresServer, StoreServer
+from helpers.store_servers import SERVERS, PostgresServer, StoreServer, running
 from mcpzip_fakes.launch import FakeServer
 from mcpzip_fakes.oauth.controls import AuthControls
 
@@ -44,12 +44,8 @@ KEY = "k" * 43 + "="
 
 @pytest.fixture(scope="module", params=[*SERVERS])
 def server(request: pytest.FixtureRequest) -> Iterator[StoreServer]:
-    server = SERVERS[request.param]()
-    try:
-        server.start()
+    with running(SERVERS[request.param]()) as server:
         yield server
-    finally:
-        server.end()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from helpers.driver import serving, until, write_config
 from helpers.login_process import login
-from helpers.store_servers import PASSWORD, SERVERS, StoreServer
+from helpers.store_servers import PASSWORD, SERVERS, StoreServer, running
 from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.cli.commands import run as run_here
@@ -21,12 +21,8 @@ Say = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="module", params=[*SERVERS])
 def server(request: pytest.FixtureRequest) -> Iterator[StoreServer]:
-    server = SERVERS[request.param]()
-    try:
-        server.start()
+    with running(SERVERS[request.param]()) as server:
         yield server
-    finally:
-        server.end()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
-from helpers.store_servers import SERVERS, StoreServer
+from helpers.store_servers import SERVERS, StoreServer, running
 
 from mcpzip.model import limits
 from mcpzip.model.errors import StoreError
@@ -25,12 +25,8 @@ def server(request: pytest.FixtureRequest) -> Iterator[StoreServer | None]:
     if request.param == "memory":
         yield None
         return
-    server = SERVERS[request.param]()
-    try:
-        server.start()
+    with running(SERVERS[request.param]()) as server:
         yield server
-    finally:
-        server.end()
 
 
 @pytest.fixture

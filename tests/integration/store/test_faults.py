@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
-from helpers.store_servers import PASSWORD, SERVERS, StoreServer
+from helpers.store_servers import PASSWORD, SERVERS, StoreServer, running
 
 from mcpzip.model.errors import McpzipError, StoreError
 from mcpzip.store.opening import open_store
@@ -30,12 +30,8 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def server(kind: str) -> Iterator[StoreServer]:
-    server = SERVERS[kind]()
-    try:
-        server.start()
+    with running(SERVERS[kind]()) as server:
         yield server
-    finally:
-        server.end()
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import redis
-from helpers.store_servers import PASSWORD, PostgresServer, RedisServer
+from helpers.store_servers import PASSWORD, PostgresServer, RedisServer, running
 
 from mcpzip.model.errors import StoreError
 from mcpzip.store.opening import open_store
@@ -20,22 +20,14 @@ PAGE = Path(__file__).parents[3] / "docs" / "teams.md"
 
 @pytest.fixture
 def redis_server() -> Iterator[RedisServer]:
-    server = RedisServer()
-    try:
-        server.start()
+    with running(RedisServer()) as server:
         yield server
-    finally:
-        server.end()
 
 
 @pytest.fixture
 def postgres_server() -> Iterator[PostgresServer]:
-    server = PostgresServer()
-    try:
-        server.start()
+    with running(PostgresServer()) as server:
         yield server
-    finally:
-        server.end()
 
 
 async def use(store: Store) -> None:
