@@ -373,8 +373,8 @@ def test_a_change_by_another_process_is_noticed_without_asking(
     make: Make, backend: Flaky, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, other = make(), make()
+    assert store.signature(URL) is None  # and watches from now on, in the store's thread
     other.save(BEFORE)
-    assert store.signature(URL) is None
     before = until(lambda: store.signature(URL))
     assert store.load(URL) == BEFORE
     other.save(REFRESHED)
