@@ -118,15 +118,15 @@ def count(folder: Path) -> Count:
     return Count(processes, memory)
 
 
-def settle(folder: Path) -> None:
-    """Waits until the processes of ``folder`` do nothing."""
-    late, before = time.monotonic() + _PATIENCE, _threads(folder)
-    while time.monotonic() < late:
+def settle(folder: Path, seconds: int = 1) -> None:
+    """Waits until the processes of ``folder`` have done nothing for so many seconds."""
+    late, before, quiet = time.monotonic() + _PATIENCE, _threads(folder), 0
+    while time.monotonic() < late and quiet < seconds:
         time.sleep(1)
         now = _threads(folder)
         # Thread by thread: the time of one that has ended is gone, and would hide what others did.
-        if sum(spent - before.get(thread, 0.0) for thread, spent in now.items()) < _QUIET:
-            return
+        spent = sum(spent - before.get(thread, 0.0) for thread, spent in now.items())
+        quiet = quiet + 1 if spent < _QUIET else 0
         before = now
 
 

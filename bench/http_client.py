@@ -6,7 +6,7 @@ no code with mcpzip.
 
 import http.client
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
@@ -26,15 +26,17 @@ class RefusedError(Exception):
 
 
 class HttpClient:
-    """One client. era: "legacy" (a session, and a GET stream that stays open) or "modern" (neither)."""
+    """One client. era: "legacy" (a session, and a GET stream that stays open) or "modern" (neither). others:
+    further servers: each request goes to the next one that can be reached. fresh: on a new connection.
+    """
 
-    def __init__(self, url: str, era: str) -> None:
-        parts = urlsplit(url)
-        self._host, self._port, self._path = parts.hostname or "", parts.port, parts.path
-        self._modern = era == "modern"
-        self._number = 0
+    def __init__(self, url: str, era: str, others: Sequence[str] = (), *, fresh: bool = False) -> None:
+        self._path = urlsplit(url).path
+        self._addresses = [(parts.hostname or "", parts.port) for parts in map(urlsplit, (url, *others))]
+        self._modern, self._fresh = era == "modern", fresh
+        self._number = self._turn = 0
         self._session = ""
-        self._line = self._connection()
+        self._lines = [http.client.HTTPConnection(*each, timeout=PATIENCE) for each in self._addresses]
         self._stream: http.client.HTTPConnection | None = None
 
     def begin(self) -> None:
@@ -43,7 +45,7 @@ class HttpClient:
             return
         self.ask("initialize", {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": INFO})
         self._post({"jsonrpc": "2.0", "method": "notifications/initialized"}, 202)
-        self._stream = self._connection()
+        self._stream = http.client.HTTPConnection(*self._addresses[0], timeout=PATIENCE)
         self._stream.request("GET", self._path, headers=self._headers("text/event-stream"))
         status = self._stream.getresponse().status
         if status not in (200, 405):
@@ -72,30 +74,41 @@ class HttpClient:
 
     def hang_up(self) -> None:
         """Closes the connections; the session stays, and the next request continues it."""
-        self._line.close()
+        for line in self._lines:
+            line.close()
         if self._stream is not None:
             self._stream.close()
             self._stream = None
-        self._line = self._connection()
 
     def leave(self) -> None:
         """Ends the session and closes the connections."""
         if self._session:
-            self._line.request("DELETE", self._path, headers=self._headers("application/json"))
-            response = self._line.getresponse()
+            line = self._connected()
+            line.request("DELETE", self._path, headers=self._headers("application/json"))
+            response = line.getresponse()
             response.read()
             if response.status not in (200, 202, 204):
                 raise RefusedError(f"DELETE: HTTP {response.status}")
             self._session = ""
         self.hang_up()
 
-    def _connection(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(self._host, self._port, timeout=PATIENCE)
+    def _connected(self) -> http.client.HTTPConnection:
+        """The connection to the next server that can be reached. Raises ConnectionRefusedError."""
+        for _ in self._lines:
+            line, self._turn = self._lines[self._turn % len(self._lines)], self._turn + 1
+            try:
+                if line.sock is None:
+                    line.connect()
+            except OSError:
+                continue
+            return line
+        raise ConnectionRefusedError("no server can be reached")
 
     def _headers(self, accept: str) -> dict[str, str]:
+        fresh = {"Connection": "close"} if self._fresh else {}
         era = {"MCP-Protocol-Version": MODERN if self._modern else LEGACY}
         session = {"Mcp-Session-Id": self._session} if self._session else {}
-        return {"Accept": accept, **era, **session}
+        return {"Accept": accept, **fresh, **era, **session}
 
     def _post(self, message: dict[str, object], expected: int) -> list[dict[str, object]]:
         """The messages of the response."""
@@ -103,10 +116,15 @@ class HttpClient:
         params = message.get("params")
         if self._modern and isinstance(params, dict):
             headers |= {"Mcp-Method": str(message["method"]), "Mcp-Name": str(params.get("name", ""))}
-        self._line.request("POST", self._path, json.dumps(message).encode(), headers)
-        response = self._line.getresponse()
-        self._session = response.headers.get("Mcp-Session-Id") or self._session
-        body = response.read()
+        line = self._connected()
+        try:
+            line.request("POST", self._path, json.dumps(message).encode(), headers)
+            response = line.getresponse()
+            self._session = response.headers.get("Mcp-Session-Id") or self._session
+            body = response.read()
+        except (OSError, http.client.HTTPException):
+            line.close()
+            raise
         if response.status != expected:
             raise RefusedError(f"POST: HTTP {response.status}: {body[:300]!r}")
         if response.headers.get_content_type() == "text/event-stream":

@@ -64,7 +64,7 @@ def serving(command: str, config: Path) -> "Iterator[tuple[int, str]]":
             env=environment(),
         )
     try:
-        yield process.pid, _listening(process, config.parent / "stderr")
+        yield process.pid, listening(process, config.parent / "stderr")
     finally:
         process.terminate()
         try:
@@ -74,7 +74,8 @@ def serving(command: str, config: Path) -> "Iterator[tuple[int, str]]":
             process.wait()
 
 
-def _listening(process: "subprocess.Popen[bytes]", errors: Path) -> str:
+def listening(process: "subprocess.Popen[bytes]", errors: Path) -> str:
+    """The URL at which a `mcpzip serve --http` listens, which writes it to ``errors``. Raises SystemExit."""
     deadline = time.monotonic() + 30
     while process.poll() is None and time.monotonic() < deadline:
         for line in errors.read_text("utf-8", "replace").splitlines():

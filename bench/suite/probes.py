@@ -23,6 +23,8 @@ _WINDOW = 64
 _EACH = 1.5
 """Seconds after which no more samples of one kind are taken in a turn."""
 _IDLE = 8.0
+_SAVED = 4
+"""Seconds without work after which a first start has saved its index: it waits for two."""
 _AGENTS, _OF_EACH = 10, 8
 
 
@@ -121,7 +123,7 @@ def _catalog(place: Place, note: Note) -> None:
             place.find(client, last)
             note("searchable", client.elapsed())
             if subject.key != RUNNING:
-                settle(place.folder)
+                settle(place.folder, _SAVED)
     with place.running() as (client,):
         client.initialize()
         note("initialize", client.elapsed())

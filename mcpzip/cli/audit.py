@@ -5,9 +5,9 @@ The rule: it works without a config that can be read, if the log is in its usual
 
 import os
 import time
-from collections import deque
 from datetime import datetime
 from fnmatch import fnmatchcase
+from itertools import islice
 
 import click
 import msgspec
@@ -20,7 +20,8 @@ from mcpzip.config.schema import DECISIONS
 from mcpzip.model.durations import seconds_of
 from mcpzip.model.errors import ConfigError, McpzipError
 from mcpzip.model.names import join
-from mcpzip.policy.audit_files import AuditLine, decoded, problems, texts
+from mcpzip.policy.audit_destinations import INSTALL
+from mcpzip.policy.audit_files import AuditLine, FileReader, problems
 
 SHOWN = 100
 """Calls without --lines."""
@@ -59,23 +60,26 @@ def audit(
 
     Exit code 1 if --verify finds something.
     """
-    path = _path(config_path(config, os.environ))
+    log = _log(config_path(config, os.environ))
     if show_path:
-        console.say(path)
+        console.say(log.place)
         return 0
     try:
         if verify:
-            return _verify(path, as_json)
+            return _verify(log, as_json)
         begin = 0.0 if since is None else _time(since, time.time())
-        found = deque(_lines(path, begin, server, tool, decision), maxlen=lines)
+        wanted = (line for line in log.newest(begin) if _is_wanted(line, begin, server, tool, decision))
+        found = list(islice(wanted, lines))[::-1]
     except OSError as error:
-        raise McpzipError(f"{path} can't be read: {error.strerror or error}.") from error
+        raise McpzipError(f"{log.place} can't be read: {error.strerror or error}.") from error
     if as_json:
         for line in found:
             console.data_line(msgspec.to_builtins(line))
         return 0
     if not found:
-        console.say(f'There are no such calls in {path}. "audit": true in the config has calls written down.')
+        console.say(
+            f'There are no such calls in {log.place}. "audit": true in the config has calls written down.'
+        )
         return 0
     table = console.Table("time", "client", "tool", "decision", "outcome", ">ms", wide=("tool", "outcome"))
     for line in found:
@@ -89,38 +93,46 @@ def audit(
     return 0
 
 
-def _path(config: str) -> str:
-    """The file of the log that the config has, or the usual one."""
+def _log(config: str) -> "FileReader | PostgresReader":
+    """The log that the config has, or the usual one."""
     try:
         found = load(config, os.environ).audit
     except ConfigError:
         found = None
-    return (found.path if found else "") or audit_path(config)
+    if found is not None and "://" in found.to:
+        try:
+            from mcpzip.policy.audit_postgres import PostgresReader
+        except ImportError:
+            raise McpzipError(f"{INSTALL}.") from None
+        return PostgresReader(found.to)
+    return FileReader((found.path if found else "") or audit_path(config))
 
 
-def _verify(path: str, as_json: bool) -> int:
-    count = sum(1 for _ in texts(path))
-    found = list(problems(path))
+def _verify(log: "FileReader | PostgresReader", as_json: bool) -> int:
+    count = 0
+
+    def lines() -> "Iterator[tuple[str, bytes]]":
+        nonlocal count
+        for each in log.texts():
+            count += 1
+            yield each
+
+    found = list(problems(lines(), log.head))
     if as_json:
-        console.data({"path": path, "lines": count, "problems": found})
+        console.data({"path": log.place, "lines": count, "problems": found})
     elif not found:
-        console.say(f"{path}: {count:,} calls, and nothing was changed.")
+        console.say(f"{log.place}: {count:,} calls, and nothing was changed.")
     for sentence in found if not as_json else ():
         console.warn(sentence)
     return 1 if found else 0
 
 
-def _lines(
-    path: str, begin: float, server: str | None, tool: str | None, decision: str | None
-) -> "Iterator[AuditLine]":
-    for _, _, text in texts(path):
-        line = decoded(text)
-        if line is None or line.at < begin or server not in (None, line.server):
-            continue
-        if decision not in (None, line.decision):
-            continue
-        if tool is None or fnmatchcase(line.tool, tool) or fnmatchcase(join(line.server, line.tool), tool):
-            yield line
+def _is_wanted(
+    line: AuditLine, begin: float, server: str | None, tool: str | None, decision: str | None
+) -> bool:
+    if line.at < begin or server not in (None, line.server) or decision not in (None, line.decision):
+        return False
+    return tool is None or fnmatchcase(line.tool, tool) or fnmatchcase(join(line.server, line.tool), tool)
 
 
 def _time(text: str, now: float) -> float:
@@ -138,3 +150,5 @@ def _time(text: str, now: float) -> float:
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from mcpzip.policy.audit_postgres import PostgresReader

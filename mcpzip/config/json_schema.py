@@ -10,7 +10,17 @@ The rules:
 
 from typing import get_args
 
-from mcpzip.config import auth, code, http_forms, policy, reading, results, search, server, telemetry_forms
+from mcpzip.config import (
+    auth,
+    code,
+    http_forms,
+    policy_forms,
+    reading,
+    results,
+    search,
+    server,
+    telemetry_forms,
+)
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
     DAEMON_IDLE,
@@ -188,16 +198,8 @@ def config_schema() -> Schema:
             ),
         },
     )
-    definitions["policy"] = _policy()
-    definitions["audit"] = object_of(
-        "The audit log.",
-        {
-            "path": text("Its file; a relative path is from the folder of the config."),
-            "arguments": choice(
-                policy.ARGUMENTS, "Whether it has the values of arguments, or only names and a hash.", "names"
-            ),
-        },
-    )
+    definitions["policy"] = policy_forms.policy_form()
+    definitions["audit"] = policy_forms.audit_form()
     definitions["telemetry"] = telemetry_forms.settings()
     definitions["results"] = object_of(
         "Which results of tools are kept instead of sent whole.",
@@ -459,40 +461,3 @@ def _tokens() -> Schema:
     """A number of tokens, or "off"."""
     number = {"type": "integer", "minimum": results.LEAST, "maximum": results.MOST}
     return {"anyOf": [{"enum": [results.OFF, False, None]}, number]}
-
-
-def _policy() -> Schema:
-    classes = {
-        "reads": "Tools that only read.",
-        "writes": "Tools that change something, those that may destroy among them.",
-        "destroys": "Tools that may destroy something: all without annotations.",
-        "reaches_out": "Tools that deal with an open world, as a web search does: all without annotations.",
-    }
-    return object_of(
-        "What is decided about calls.",
-        {
-            policy.DEFAULT: choice(
-                DECISIONS,
-                "What happens to a call, unless another key says something else of its tool.",
-                "allow",
-            ),
-            **{each: choice(DECISIONS, classes[each]) for each in RISK_CLASSES},
-            policy.TOOLS: {
-                "description": "The decision by a glob of names of tools, which wins over that by class.",
-                "type": ["object", "null"],
-                "additionalProperties": choice(DECISIONS, "What happens to a call."),
-            },
-            policy.FLOWS: {
-                "description": "Only at the top level: what happens to a call after results of a server.",
-                "type": ["array", "null"],
-                "items": object_of(
-                    "A flow between servers.",
-                    {
-                        "from": {"type": "string", "description": "A glob of servers, or of server__tool."},
-                        "to": {"type": "string", "description": "A glob of servers, or of server__tool."},
-                        "do": {"enum": [*DECISIONS], "description": "What happens to a call."},
-                    },
-                ),
-            },
-        },
-    )

@@ -5,17 +5,18 @@ not a warning as elsewhere.
 """
 
 import os
+from urllib.parse import urlsplit
 
 from mcpzip.config.node import TEXT, Node
 from mcpzip.config.paths import expand_home
-from mcpzip.config.schema import DECISIONS, AuditConfig, Decision, FlowConfig, PolicyConfig
+from mcpzip.config.schema import AUDIT_STDOUT, DECISIONS, AuditConfig, Decision, FlowConfig, PolicyConfig
 from mcpzip.config.syntax import member
 from mcpzip.model import limits
 from mcpzip.model.names import join
 from mcpzip.model.risk import RISK_CLASSES, RiskClass
 
 DEFAULT, TOOLS, FLOWS = "default", "tools", "flows"
-AUDIT_KEYS = ("path", "arguments")
+AUDIT_KEYS = ("path", "arguments", "to")
 ARGUMENTS = ("names", "values")
 KEYS = (DEFAULT, *RISK_CLASSES, TOOLS, FLOWS)
 FLOW_KEYS = ("from", "to", "do")
@@ -27,6 +28,7 @@ _FLOWS = 'write a list of flows, such as [{"from": "mail", "to": "web__*", "do":
 _RISK = 'write an object of classes by tool, such as {"get_*": "reads"}'
 _CLASSES = 'write "reads", "writes", "destroys" or "reaches_out", or a list of them'
 _AUDIT = 'write true, a path, or an object such as {"path": "~/audit.jsonl"}'
+_AUDIT_TO = 'write "file", "stdout" or "postgresql://…", the URL of a database'
 _SPECIAL = frozenset("*?[")
 
 Globs = tuple[tuple[str, Decision], ...]
@@ -66,9 +68,31 @@ def read_audit(node: Node | None) -> AuditConfig | None:
     if isinstance(node.value, str):
         return AuditConfig(_path(node))
     node.object(_AUDIT, AUDIT_KEYS)
-    path, arguments = map(node.get, AUDIT_KEYS)
+    path, arguments, to = map(node.get, AUDIT_KEYS)
     values = arguments.choice(ARGUMENTS, 'write "names" or "values"') if arguments else None
-    return AuditConfig(_path(path) if path else "", values == "values")
+    where = _audit_to(to) if to else ""
+    if path and "://" in where:
+        raise path.error("the log is to be in a database, and not in a file", "leave out path, or to")
+    return AuditConfig(_path(path) if path else "", values == "values", where)
+
+
+def _audit_to(node: Node) -> str:
+    """Where the log is to be instead of in its file: see `AuditConfig`. Raises ConfigError."""
+    from mcpzip.config.http import given  # most configs have none
+    from mcpzip.config.secrets import register_in_text
+
+    text = given(node, _AUDIT_TO)
+    if text in ("file", AUDIT_STDOUT):
+        return text if text == AUDIT_STDOUT else ""
+    register_in_text(text)
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in ("postgresql", "postgres") and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    if not valid or any(not "!" <= character <= "~" for character in text):
+        raise node.error("found no place for the audit log", _AUDIT_TO)
+    return text
 
 
 def _path(node: Node) -> str:

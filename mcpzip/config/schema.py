@@ -121,13 +121,17 @@ class PolicyConfig(msgspec.Struct, frozen=True):
 
 
 NO_POLICY = PolicyConfig()
+AUDIT_STDOUT = "stdout"
 
 
 class AuditConfig(msgspec.Struct, frozen=True):
-    """The audit log. path: of its file; "" for the usual one. values: whether arguments are in it."""
+    """The audit log. path: of its file; "" for the usual one. values: whether arguments are in it. to: "" for
+    the file, `AUDIT_STDOUT`, or the URL of a database of PostgreSQL.
+    """
 
     path: str = ""
     values: bool = False
+    to: str = ""
 
 
 class IntrospectionConfig(msgspec.Struct, frozen=True):

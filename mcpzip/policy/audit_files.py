@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -111,23 +111,45 @@ def read_head(path: str) -> Head | None:
         return None
 
 
-def texts(path: str) -> Iterator[tuple[str, int, bytes]]:
-    """The file, the number within it and the text of each line of the log at ``path``. Raises OSError."""
-    for file in files(path):
-        handle, _ = open_regular(file)
-        with os.fdopen(handle, "rb") as opened:
-            number = 0
-            while text := opened.readline(LONGEST_LINE):
-                number += 1
-                yield file, number, text.rstrip(b"\n")
+class FileReader:
+    """Reads the log at ``place``, the path of its file. All raise OSError."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+
+    def newest(self, begin: float) -> Iterator[AuditLine]:
+        """The lines that can be read, the newest first. begin: a Unix time; calls that began earlier may be
+        left out.
+        """
+        for file in reversed(files(self.place)):
+            yield from filter(None, map(decoded, reversed([text for _, text in _texts(file)])))
+
+    def texts(self) -> Iterator[tuple[str, bytes]]:
+        """A name for each line, for sentences, and its text, the oldest first."""
+        for file in files(self.place):
+            yield from ((f"{file}, line {number}", text) for number, text in _texts(file))
+
+    def head(self) -> Head | None:
+        """The numbers of the first and the last line that there should be; None if that can't be read."""
+        return read_head(self.place)
 
 
-def problems(path: str) -> Iterator[str]:
-    """What is wrong with the log at ``path``, a sentence each; nothing if it is whole. Raises OSError."""
+def _texts(file: str) -> Iterator[tuple[int, bytes]]:
+    handle, _ = open_regular(file)
+    with os.fdopen(handle, "rb") as opened:
+        number = 0
+        while text := opened.readline(LONGEST_LINE):
+            number += 1
+            yield number, text.rstrip(b"\n")
+
+
+def problems(lines: Iterable[tuple[str, bytes]], read_head: Callable[[], Head | None]) -> Iterator[str]:
+    """What is wrong with a log, a sentence each; nothing if it is whole. lines: see `FileReader.texts`.
+    read_head: is called after the last of them. Raises what they raise.
+    """
     last, before, first = 0, NOTHING, 0
-    for file, number, text in texts(path):
+    for where, text in lines:
         line = decoded(text)
-        where = f"{file}, line {number}"
         if line is None:
             yield f"{where}: it can't be read."
             continue
@@ -140,10 +162,10 @@ def problems(path: str) -> Iterator[str]:
         if line.lost:
             yield f"{where}: {line.lost:,} calls before it could not be written at the time."
         last, before = line.n, hash_of(text)
-    head = read_head(path)
+    head = read_head()
     if head is None:
         if last:
-            yield f"{path}.head can't be read, so a cut at the beginning or the end would not show."
+            yield "What the last line is can't be read, so a cut at the beginning or the end would not show."
     elif head.n > last:
         yield f"The log ends with call {last:,}, but the last one was {head.n:,}."
     elif head.first < (first or head.n + 1):

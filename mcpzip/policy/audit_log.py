@@ -1,8 +1,7 @@
 """Writes the audit log: one line a call.
 
-The rules: a call is only queued; a thread writes it. Nothing that goes wrong with the disk delays or fails a
-call: what can't be written is counted, the next line has the count, and it is said once. Several processes
-write the same files, one at a time, by a lock.
+The rules: a call is only queued; a thread writes it. Nothing that goes wrong there delays or fails a call:
+what can't be written is counted, the next line has the count, and it is said once.
 """
 
 import json
@@ -15,40 +14,23 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.limits import REPAIRED
 from mcpzip.model.principal import Principal
 from mcpzip.model.redaction import redact
-from mcpzip.policy.audit_files import (
-    LONGEST_LINE,
-    AuditLine,
-    Head,
-    decoded,
-    encoded,
-    files,
-    full_file,
-    hash_of,
-    read_head,
-)
+from mcpzip.policy.audit_destination import Destination, Make
+from mcpzip.policy.audit_files import AuditLine, encoded, hash_of
 from mcpzip.policy.decision import Verdict
 from mcpzip.policy.hashes import arguments_hash, definition_hash
-from mcpzip.system.files import make_folders
-from mcpzip.system.locks import locked_blocking
-from mcpzip.system.private_files import private_folder
-from mcpzip.system.state_files import write_gitignore
 from mcpzip.system.write_queue import WriteQueue
 from mcpzip.wire import NotAnObject, split_object
 
-FILE_SIZE = 8 << 20
-"""Bytes after which the next file begins."""
-FULL_FILES = 15
-"""Full files that are kept. The oldest is removed."""
 WAITING = 5_000
-"""Calls that may wait for the disk. More are counted only."""
+"""Calls that may wait to be written. More are counted only."""
+AGAIN = 1.0
+"""Seconds until what waits is tried again."""
 NAMES, NAME_LENGTH = 100, 100
 """Names of arguments in a line, and characters of one."""
 VALUES = 16_384
 """Bytes of arguments whose values are written, if the config asks for that. Longer ones have a hash only."""
 AT_ONCE = 500
 """Calls in one write."""
-LOCK_TIMEOUT = 5.0
-"""Seconds to wait for another process that writes."""
 CLOSING = 1.0
 """Seconds that the last lines have to be written."""
 
@@ -75,14 +57,16 @@ class AuditedCall(msgspec.Struct, frozen=True):
 
 
 class AuditLog:
-    """The audit log at ``path``. Thread-safe."""
+    """The audit log at a destination. Thread-safe."""
 
-    def __init__(self, path: str, *, is_ours: bool, values: bool, warn: Callable[[str], None]) -> None:
-        """is_ours: whether its folder is one of mcpzip's own. values: whether the values of arguments are
-        written. warn: called once, in another thread, if nothing can be written.
+    def __init__(self, destination: Destination, *, values: bool, warn: Callable[[str], None]) -> None:
+        """values: whether the values of arguments are written. warn: called in another thread when calls
+        can't be written: once, or if they wait, once until they are written.
         """
-        self._path, self._is_ours, self._values, self._warn = path, is_ours, values, warn
-        self._queue: WriteQueue[AuditedCall] = WriteQueue("audit", WAITING, self._write_some)
+        self._destination, self._values, self._warn = destination, values, warn
+        self._queue: WriteQueue[AuditedCall] = WriteQueue(
+            "audit", WAITING, self._write_some, destination.close
+        )
         self._warned = False
 
     def add(self, call: AuditedCall) -> None:
@@ -98,107 +82,43 @@ class AuditLog:
     def _write_some(self) -> None:
         waiting, lost = self._queue.items, self._queue.lost
         calls = [waiting.popleft() for _ in range(min(len(waiting), AT_ONCE))]
+
+        def make(n: int, previous: str) -> tuple[list[bytes], int, str]:
+            return _lines(calls, n, previous, lost, values=self._values)
+
+        while not self._has_appended(make):
+            if not self._destination.waits or self._queue.pause(AGAIN):
+                self._queue.count_lost(len(calls))
+                return
+        self._queue.count_lost(-lost)
+
+    def _has_appended(self, make: Make) -> bool:
         try:
-            self._write(calls, lost)
-            self._queue.count_lost(-lost)
+            self._destination.append(make)
         except Exception as error:  # whatever it is: later calls are written again
-            self._queue.count_lost(len(calls))
             self._say(error)
+            return False
+        self._warned = self._warned and not self._destination.waits
+        return True
 
     def _say(self, error: Exception) -> None:
         if not self._warned:
             self._warned = True
-            reason = getattr(error, "strerror", None) or error
-            self._warn(f"{self._path}: the audit log can't be written ({reason}). Calls go on without it.")
-
-    def _write(self, calls: list[AuditedCall], lost: int) -> None:
-        """Appends ``calls``: all of them or none. Raises OSError."""
-        folder = os.path.dirname(self._path)
-        if self._is_ours:
-            private_folder(folder, make=True)
-            write_gitignore(folder)
-        else:
-            make_folders(folder)
-        with locked_blocking(f"{self._path}.lock", LOCK_TIMEOUT):
-            handle = _open(self._path)
-            try:
-                head = self._head(handle)
-                data, n, previous = _lines(calls, head, lost, values=self._values)
-                if head.size and head.size + len(data) > FILE_SIZE:
-                    os.close(handle)
-                    handle = self._next_file(head)
-                _append(handle, data, head.size)
-                self._write_head(Head(n, previous, head.first, head.begins, head.size + len(data)))
-            finally:
-                os.close(handle)
-
-    def _head(self, handle: int) -> Head:
-        """Where the log stands: as ``.head`` says, or if that doesn't fit to the file, as the file says."""
-        size = os.fstat(handle).st_size
-        head = read_head(self._path)
-        if head is not None and head.size == size:
-            return head
-        found = head or Head()
-        os.lseek(handle, max(0, size - LONGEST_LINE), os.SEEK_SET)
-        end = os.read(handle, LONGEST_LINE)
-        if end and not end.endswith(b"\n"):  # a process was killed while it wrote
-            _append(handle, b"\n", size)
-            size += 1
-        for text in reversed(end.splitlines()):
-            line = decoded(text)
-            if line is not None:
-                if line.n > found.n:  # a process was killed before it wrote the head
-                    found = Head(line.n, hash_of(text), found.first, found.begins)
-                break
-        return Head(found.n, found.hash, found.first, found.begins if size else found.n + 1, size)
-
-    def _next_file(self, head: Head) -> int:
-        """Begins a new file, and removes the oldest of too many. Changes ``head``. Raises OSError."""
-        os.replace(self._path, full_file(self._path, head.begins))
-        head.begins, head.size = head.n + 1, 0
-        full = [file for file in files(self._path) if file != self._path]
-        for file in full[:-FULL_FILES]:
-            os.unlink(file)
-        head.first = int(full[-FULL_FILES:][0].rpartition(".")[2])
-        return _open(self._path)
-
-    def _write_head(self, head: Head) -> None:
-        handle = os.open(f"{self._path}.head", os.O_WRONLY | os.O_CREAT | _FLAGS, 0o600)
-        try:
-            data = msgspec.json.encode(head)
-            os.write(handle, data)
-            os.ftruncate(handle, len(data))
-        finally:
-            os.close(handle)
+            reason, waits = getattr(error, "strerror", None) or error, self._destination.waits
+            go_on = f"Up to {WAITING:,} calls wait for it, and go on." if waits else "Calls go on without it."
+            self._warn(f"{self._destination.place}: the audit log can't be written ({reason}). {go_on}")
 
 
-_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-
-
-def _open(path: str) -> int:
-    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _FLAGS, 0o600)
-
-
-def _append(handle: int, data: bytes, size: int) -> None:
-    """Appends ``data`` to a file of ``size`` bytes: all of it or nothing. Raises OSError."""
-    left = memoryview(data)
-    try:
-        while left:
-            left = left[os.write(handle, left) :]
-    except OSError:
-        os.ftruncate(handle, size)
-        raise
-
-
-def _lines(calls: list[AuditedCall], head: Head, lost: int, *, values: bool) -> tuple[bytes, int, str]:
-    """The lines of ``calls`` after the one that ``head`` names, and the number and hash of the last."""
-    n, previous, lines = head.n, head.hash, []
+def _lines(
+    calls: list[AuditedCall], n: int, previous: str, lost: int, *, values: bool
+) -> tuple[list[bytes], int, str]:
+    """See `audit_destination.Make`."""
+    lines = []
     for call in calls:
         n += 1
-        text = encoded(_line(call, n, previous, lost, values=values))
-        previous, lost = hash_of(text), 0
-        lines.append(text + b"\n")
-    return b"".join(lines), n, previous
+        lines.append(encoded(_line(call, n, previous, lost, values=values)))
+        previous, lost = hash_of(lines[-1]), 0
+    return lines, n, previous
 
 
 def _values(arguments: bytes) -> object:

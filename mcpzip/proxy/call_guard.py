@@ -16,13 +16,14 @@ from functools import partial
 import msgspec
 
 from mcpzip.config import Config
-from mcpzip.config.paths import audit_path, mcpzip_command
+from mcpzip.config.paths import mcpzip_command
 from mcpzip.config.schema import AuditConfig, FlowConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import CallRefusedError
 from mcpzip.model.limits import ASKED_ARGUMENTS, SHOWN_LINE
 from mcpzip.model.quoting import named, quoted
 from mcpzip.policy.allowances import AllowedError, use
+from mcpzip.policy.audit_destinations import open_destination
 from mcpzip.policy.audit_log import AuditedCall, AuditLog
 from mcpzip.policy.decision import Decisions, Verdict
 from mcpzip.policy.flows import Flows, is_stricter
@@ -186,14 +187,14 @@ class CallGuard:
                 begin_thread(threading.Thread(target=self._log.close, name="audit", daemon=True))
             self._audited_for, self._log = audit, None
             if audit is not None:
-                path = audit.path or audit_path(self._current.config.path)
                 loop = asyncio.get_running_loop()
 
                 def warn(sentence: str) -> None:
                     if not loop.is_closed():
                         loop.call_soon_threadsafe(self._warn, sentence)
 
-                self._log = AuditLog(path, is_ours=not audit.path, values=audit.values, warn=warn)
+                destination = open_destination(audit, self._current.config.path)
+                self._log = AuditLog(destination, values=audit.values, warn=warn)
         return self._log
 
     async def close(self) -> None:

@@ -19,7 +19,7 @@ from mcpzip.system.event_log import note
 from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
-    from mcpzip.server.http.monitoring import MonitoringServer
+    from mcpzip.server.http.application_server import ApplicationServer
     from mcpzip.telemetry.metrics import Figures
     from mcpzip.telemetry.traces import Recorder
 
@@ -158,9 +158,10 @@ async def started(
 
 async def _serve(
     made: ProcessTelemetry, address: str, warn: Callable[[str], None]
-) -> "MonitoringServer | None":
+) -> "ApplicationServer | None":
     from mcpzip.server.http.access import read_address, take
-    from mcpzip.server.http.monitoring import METRICS, Monitoring, MonitoringServer
+    from mcpzip.server.http.application_server import ApplicationServer
+    from mcpzip.server.http.monitoring import LIMITS, METRICS, Monitoring
 
     try:
         where = read_address(address)
@@ -169,7 +170,8 @@ async def _serve(
         reason = str(error).replace("--http", "telemetry.listen", 1)
         warn(f"{reason} Until mcpzip is started again, it serves no metrics.")
         return None
-    server = MonitoringServer(Monitoring(made.telemetry, where, made.why_not_ready, warn), listening)
+    monitoring = Monitoring(made.telemetry, where, made.why_not_ready, warn)
+    server = ApplicationServer(monitoring, listening, LIMITS)
     await server.start()
     made.url = where.url(listening.getsockname()[1], METRICS)
     note("info", "", "telemetry", f"metrics are served at {made.url}")

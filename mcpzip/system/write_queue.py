@@ -55,6 +55,10 @@ class WriteQueue(Generic[T]):
             self._wake.set()
             self._done.wait(timeout)
 
+    def pause(self, seconds: float) -> bool:
+        """Waits, in the thread. Returns at once, and True, when the queue is closed."""
+        return self._closing.wait(seconds)
+
     def count_lost(self, change: int) -> None:
         """Changes `lost`."""
         with self._counting:

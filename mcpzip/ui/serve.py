@@ -12,8 +12,7 @@ import msgspec
 from mcpzip.config.paths import run_folder
 from mcpzip.model.errors import ConfigError
 from mcpzip.server.http.access import LOOPBACK, Address, take
-from mcpzip.server.http.connection import Connection
-from mcpzip.server.http.connections import Connections
+from mcpzip.server.http.application_server import ApplicationServer
 from mcpzip.system.browser import open_page, why_no_browser
 from mcpzip.system.descriptors import raise_descriptor_limit
 from mcpzip.system.files import make_folders, remove_file
@@ -25,8 +24,6 @@ from mcpzip.ui.limits import LIMITS
 from mcpzip.ui.sign_in import SignIn
 from mcpzip.ui.sources import Sources
 
-_LAST_RESPONSES = 0.3
-"""Seconds that the last responses have to be sent."""
 _LAUNCHER = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="referrer" content="no-referrer">
 <meta http-equiv="refresh" content="0; url={url}"><title>mcpzip</title><a href="{url}">Open</a></html>
@@ -71,11 +68,8 @@ async def serve(
     sources = Sources(options.config, options.project, warn)
     application = PageApplication(sources, sign_in, port, warn, launcher.remove)
     room = max(1, raise_descriptor_limit(LIMITS.connections + LIMITS.turned_away) - LIMITS.turned_away)
-    connections = Connections(LIMITS, min(room, LIMITS.connections))
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: Connection(application, connections, LIMITS), sock=listening, backlog=LIMITS.backlog
-    )
+    server = ApplicationServer(application, listening, LIMITS, min(room, LIMITS.connections))
+    await server.start()
     opening = asyncio.create_task(launcher.open(tell), name="browser")
     ahead = asyncio.create_task(sources.open_ahead(), name="open-ahead")
     try:
@@ -83,10 +77,9 @@ async def serve(
     finally:
         opening.cancel()
         launcher.remove()
-        server.close()
-        connections.shutdown()
+        server.shutdown()
         await application.close()
-        await connections.close(_LAST_RESPONSES)
+        await server.close()
         await asyncio.wait({ahead})
         await sources.close()
 

@@ -5,16 +5,11 @@ MCP server could not be kept from others by a firewall. It answers GET only, and
 client but the names of servers and tools.
 """
 
-import asyncio
-import socket
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.server.http.access import LOOPBACK_NAMES, Address
-from mcpzip.server.http.connection import Connection
-from mcpzip.server.http.connections import Connections
 from mcpzip.server.http.limits import Limits
 from mcpzip.server.http.request import HttpRequest
 from mcpzip.server.http.response import HttpResponse, Refusal
@@ -28,7 +23,6 @@ LIMITS = Limits(body=0, connections=64, turned_away=8, keep_alive=120.0)
 _NOT_HERE = Refusal(404, f"There is nothing here; {METRICS}, {HEALTH} and {READY} are served.")
 _GET_ONLY = Refusal(405, "Only GET is served here, without a body.", ((b"allow", b"GET"),))
 _WRONG_HOST = Refusal(421, "This address is on loopback, and not reached by this Host.")
-_LAST_RESPONSES = 0.1
 _PORT = lazy_pattern(r":[0-9]{1,5}$")
 _NO_STORE = (b"cache-control", b"no-store")
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
@@ -69,26 +63,3 @@ class Monitoring:
             return
         why_not = self._why_not_ready() if request.path == READY else ""
         response.send(503 if why_not else 200, (why_not or "ok").encode() + b"\n", _TEXT, _NO_STORE)
-
-
-class MonitoringServer:
-    """Serves `Monitoring` while it is open."""
-
-    def __init__(self, monitoring: Monitoring, listening: socket.socket) -> None:
-        self._monitoring, self._listening = monitoring, listening
-        self._connections = Connections(LIMITS, LIMITS.connections)
-
-    async def start(self) -> None:
-        """Begins to serve."""
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self._monitoring, self._connections, LIMITS),
-            sock=self._listening,
-            backlog=LIMITS.backlog,
-        )
-
-    async def close(self) -> None:
-        """Ends all connections."""
-        self._server.close()
-        self._connections.shutdown()
-        with suppress(OSError):
-            await self._connections.close(_LAST_RESPONSES)

@@ -18,6 +18,7 @@ from mcpzip.config import Config
 from mcpzip.config.paths import config_path, is_named
 from mcpzip.config.schema import HttpConfig, PageConfig
 from mcpzip.model.errors import ConfigError
+from mcpzip.policy import audit_stdout
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.config_watcher import ConfigWatcher
 from mcpzip.server.http.access import Access, Address, access_to, read_address, read_token, take
@@ -145,6 +146,7 @@ async def _serve(
 ) -> None:
     done = asyncio.Event()
     stop_on_signals(done)
+    audit_stdout.claim()
     async with telemetry_of(prepared.config, os.environ, warn) as telemetry:
         given = prepared, address, access, listening, people, page, replicas
         await _serve_clients(*given, done, telemetry)

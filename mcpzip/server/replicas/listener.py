@@ -4,13 +4,8 @@ The rule: a request is let in by what another replica has sealed for it, before 
 accepted, and by nothing else. Who makes it was checked there.
 """
 
-import asyncio
-import socket
 from collections.abc import Callable
-from contextlib import suppress
 
-from mcpzip.server.http.connection import Connection
-from mcpzip.server.http.connections import Connections
 from mcpzip.server.http.limits import LIMITS
 from mcpzip.server.http.request import PATH, HttpRequest
 from mcpzip.server.http.response import HttpResponse, Refusal
@@ -22,7 +17,6 @@ _NOT_TAKEN = ((NOT_HERE_HEADER.encode(), b"1"),)
 _REFUSED = Refusal(403, "This address is for replicas of mcpzip only.", _NOT_TAKEN)
 _TOO_LARGE = Refusal(413, f"The body is larger than {LIMITS.body:,} bytes.")
 _NOT_HERE = Refusal(503, "mcpzip was told to stop.", _NOT_TAKEN, INTERNAL_ERROR)
-_LAST_RESPONSES = 0.1
 
 
 class Listener:
@@ -74,26 +68,3 @@ def _is_new(request: HttpRequest) -> bool:
     event = peer.message(request.body)
     events = event.events if isinstance(event, Batch) else (event,)
     return any(isinstance(each, Request) for each in events)
-
-
-class ListenerServer:
-    """Serves a `Listener` while it is open."""
-
-    def __init__(self, listener: Listener, listening: socket.socket) -> None:
-        self.listener, self._listening = listener, listening
-        self._connections = Connections(LIMITS, LIMITS.connections)
-
-    async def start(self) -> None:
-        """Begins to serve."""
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self.listener, self._connections, LIMITS),
-            sock=self._listening,
-            backlog=LIMITS.backlog,
-        )
-
-    async def close(self) -> None:
-        """Ends all connections."""
-        self._server.close()
-        self._connections.shutdown()
-        with suppress(OSError):
-            await self._connections.close(_LAST_RESPONSES)

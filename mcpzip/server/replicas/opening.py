@@ -8,10 +8,12 @@ from mcpzip.config.schema import ReplicasConfig
 from mcpzip.model.errors import ConfigError
 from mcpzip.proxy.kept_results import Results
 from mcpzip.server.http.access import read_address, take
+from mcpzip.server.http.application_server import ApplicationServer
+from mcpzip.server.http.limits import LIMITS
 from mcpzip.server.http.request import HttpRequest
 from mcpzip.server.http.response import HttpResponse
 from mcpzip.server.replicas.forwarding import Forwarder
-from mcpzip.server.replicas.listener import Listener, ListenerServer
+from mcpzip.server.replicas.listener import Listener
 from mcpzip.server.replicas.replica import Replica
 from mcpzip.system.sealing import KeyRing, SealingMissingError, read_key
 
@@ -31,7 +33,8 @@ class Replicas:
             found = "sealing sessions needs the package cryptography"
             raise ConfigError(path, "replicas", found, _INSTALL) from None
         self._listening: socket.socket | None = None
-        self._server: ListenerServer | None = None
+        self._listener: Listener | None = None
+        self._server: ApplicationServer | None = None
         self.address = ""
         if config.listen:
             at = read_address(config.listen, "replicas.listen")
@@ -53,8 +56,8 @@ class Replicas:
     ) -> None:
         """Begins to take requests of others. handle: answers one that was let in."""
         if self._listening is not None:
-            listener = Listener(self.forwarder.replica, handle, warn)
-            self._server = ListenerServer(listener, self._listening)
+            self._listener = Listener(self.forwarder.replica, handle, warn)
+            self._server = ApplicationServer(self._listener, self._listening, LIMITS)
             await self._server.start()
 
     def name_handles(self, results: Results) -> None:
@@ -67,8 +70,8 @@ class Replicas:
 
     def end(self) -> None:
         """From now on nothing new is taken."""
-        if self._server is not None:
-            self._server.listener.ending = True
+        if self._listener is not None:
+            self._listener.ending = True
 
     async def close(self) -> None:
         """Ends all connections."""

@@ -1,6 +1,5 @@
 """Serves the page for a team beside `/mcp`, on an address of its own."""
 
-import asyncio
 import socket
 from collections.abc import Callable
 
@@ -10,15 +9,11 @@ from mcpzip.identity.api_keys import ApiKeys
 from mcpzip.model.errors import ConfigError
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.http.access import Address, read_address, take
-from mcpzip.server.http.connection import Connection
-from mcpzip.server.http.connections import Connections
+from mcpzip.server.http.application_server import ApplicationServer
 from mcpzip.system.descriptors import raise_descriptor_limit
 from mcpzip.ui.team.application import TeamApplication
 from mcpzip.ui.team.issuer_sign_in import IssuerSignIn
 from mcpzip.ui.team.limits import LIMITS
-
-_LAST_RESPONSES = 0.3
-"""Seconds that the last responses have to be sent."""
 
 
 class TeamPage:
@@ -48,22 +43,17 @@ class TeamPage:
         application = TeamApplication(proxy, keys, self._origin, self._warn, self._issuer)
         self._application = application
         room = max(1, raise_descriptor_limit(LIMITS.connections + LIMITS.turned_away) - LIMITS.turned_away)
-        connections = self._connections = Connections(LIMITS, min(room, LIMITS.connections))
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(application, connections, LIMITS),
-            sock=self._listening,
-            backlog=LIMITS.backlog,
-        )
+        self._server = ApplicationServer(application, self._listening, LIMITS, min(room, LIMITS.connections))
+        await self._server.start()
 
     async def close(self) -> None:
         """Ends all connections, and what is under way for them."""
         if self._application is None:
             self._listening.close()
             return
-        self._server.close()
-        self._connections.shutdown()
+        self._server.shutdown()
         await self._application.close()
-        await self._connections.close(_LAST_RESPONSES)
+        await self._server.close()
 
 
 def _address(path: str, page: PageConfig) -> Address:

@@ -37,8 +37,8 @@ from mcpzip.store.thread import StoreThread
 from mcpzip.system.sealing import KeyRing
 
 TESTS = Path(refreshing_process.__file__).parents[1]
-PROCESSES, ROUNDS, CALLS = 5, 12, 3
-ROUNDS_OF_FAULTS = {"killed": 4, "paused": 2}
+PROCESSES, ROUNDS, CALLS = 5, 6, 3  # an hour
+ROUNDS_OF_FAULTS = {"killed": 2, "paused": 1}
 KEY = "k" * 43 + "="
 
 

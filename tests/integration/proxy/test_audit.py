@@ -10,7 +10,7 @@ from helpers.driver import Json, config_of
 
 from mcpzip.config.paths import audit_path
 from mcpzip.policy.allowances import Allowance, allow
-from mcpzip.policy.audit_files import AuditLine, decoded, problems, texts
+from mcpzip.policy.audit_files import AuditLine, FileReader, decoded, problems
 from mcpzip.policy.hashes import arguments_hash, definition_hash
 
 YES: Json = {"action": "accept"}
@@ -19,8 +19,8 @@ FORM: Json = {"elicitation": {}}
 
 def lines(folder: Path) -> list[AuditLine]:
     path = audit_path(str(folder / "config.json"))
-    assert list(problems(path)) == []
-    found = [decoded(text) for _, _, text in texts(path)]
+    assert list(problems(FileReader(path).texts(), FileReader(path).head)) == []
+    found = [decoded(text) for _, text in FileReader(path).texts()]
     return [line for line in found if line is not None]
 
 

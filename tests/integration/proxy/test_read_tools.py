@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mcpzip.config.paths import audit_path
-from mcpzip.policy.audit_files import decoded, texts
+from mcpzip.policy.audit_files import FileReader, decoded
 
 YES: Json = {"action": "accept", "content": {}}
 FORM: Json = {"elicitation": {}}
@@ -352,7 +352,7 @@ async def test_what_is_refused_is_in_the_audit_log(tmp_path: Path) -> None:
         await wire.call(use("up__run", do=[], to="all"), READ)
         edit(bridge, tmp_path, audit=True, policy={"destroys": "deny"})
         await wire.call(use("up__run", do=[]), READ)
-    lines = [decoded(text) for _, _, text in texts(audit_path(str(tmp_path / "config.json")))]
+    lines = [decoded(text) for _, text in FileReader(audit_path(str(tmp_path / "config.json"))).texts()]
     assert [(line.tool, line.decision, line.outcome, line.arguments) for line in lines if line] == [
         ("look", "allow", "result", ("do",)),
         ("run", "allow", "not read-only", ("do", "to")),

@@ -104,6 +104,9 @@ def test_a_policy_is_read_or_refused(policy: Any) -> None:
         ({}, AuditConfig()),
         ({"arguments": "values"}, AuditConfig(values=True)),
         ({"path": "~/a.jsonl", "arguments": "names"}, AuditConfig("/home/me/a.jsonl")),
+        ({"to": "file"}, AuditConfig()),
+        ({"to": "stdout", "path": "/a.jsonl"}, AuditConfig("/a.jsonl", to="stdout")),
+        ({"to": "postgresql://me@db/audit"}, AuditConfig(to="postgresql://me@db/audit")),
     ],
 )
 def test_the_audit_log_is_read(audit: Any, found: AuditConfig | None) -> None:
@@ -119,6 +122,11 @@ def test_the_audit_log_is_read(audit: Any, found: AuditConfig | None) -> None:
         ("", "the path is empty"),
         ([], "found a list"),
         ({"arguments": "all"}, "found 'all'"),
+        ({"to": "redis://db"}, "found no place for the audit log"),
+        ({"to": "postgresql://db:0/x"}, "found no place for the audit log"),
+        ({"to": "postgresql://db/x y"}, "found no place for the audit log"),
+        ({"to": "postgresql://${NOT_SET}@db/x"}, "NOT_SET"),
+        ({"to": "postgresql://db/x", "path": "a.jsonl"}, "leave out path, or to"),
     ],
 )
 def test_a_mistake_about_the_audit_log_is_an_error(audit: Any, sentence: str) -> None:

@@ -7,18 +7,21 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcpzip.config.schema import AuditConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.redaction import register
 from mcpzip.model.risk import WORST
-from mcpzip.policy import audit_log
-from mcpzip.policy.audit_files import decoded, files, problems, read_head, texts
+from mcpzip.policy import audit_file_writer, audit_log, audit_stdout
+from mcpzip.policy.audit_destinations import open_destination
+from mcpzip.policy.audit_file_writer import FileWriter
+from mcpzip.policy.audit_files import FileReader, Head, decoded, files, hash_of, problems, read_head
 from mcpzip.policy.audit_log import AuditedCall, AuditLog
 from mcpzip.policy.decision import Verdict
 from mcpzip.policy.hashes import arguments_hash
@@ -40,7 +43,7 @@ def call(n: int = 0, arguments: bytes | None = None, tool: str = "merge") -> Aud
 
 
 def log(path: Path, values: bool = False, warn: Callable[[str], None] = print) -> AuditLog:
-    return AuditLog(str(path), is_ours=False, values=values, warn=warn)
+    return AuditLog(FileWriter(str(path), is_ours=False), values=values, warn=warn)
 
 
 def write(path: Path, count: int = 3) -> None:
@@ -51,7 +54,13 @@ def write(path: Path, count: int = 3) -> None:
 
 
 def lines(path: Path) -> list[dict[str, object]]:
-    return [json.loads(text) for _, _, text in texts(str(path))]
+    return [json.loads(text) for _, text in FileReader(str(path)).texts()]
+
+
+def found(path: Path) -> Iterator[str]:
+    """What is wrong with the log."""
+    log = FileReader(str(path))
+    return problems(log.texts(), log.head)
 
 
 @pytest.fixture
@@ -71,7 +80,7 @@ def test_a_line_says_what_was_called_and_not_with_which_values(path: Path) -> No
     assert line["arguments"] == ["n", "token"]
     assert line["arguments_sha256"] == arguments_hash(b'{"token":"abc","n":0}')
     assert "abc" not in path.read_text()
-    assert list(problems(str(path))) == []
+    assert list(found(path)) == []
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no modes")
@@ -101,12 +110,12 @@ write(Path({str(path)!r}), 40)
     processes = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(3)]
     assert [process.wait(60) for process in processes] == [0, 0, 0]
     assert [line["n"] for line in lines(path)] == list(range(1, 121))
-    assert list(problems(str(path))) == []
+    assert list(found(path)) == []
 
 
 def test_full_files_are_renamed_and_the_oldest_removed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_log, "FILE_SIZE", 3_000)
-    monkeypatch.setattr(audit_log, "FULL_FILES", 2)
+    monkeypatch.setattr(audit_file_writer, "FILE_SIZE", 3_000)
+    monkeypatch.setattr(audit_file_writer, "FULL_FILES", 2)
     for _ in range(12):
         write(path, 2)
     names = [Path(each).name for each in files(str(path))]
@@ -115,9 +124,9 @@ def test_full_files_are_renamed_and_the_oldest_removed(path: Path, monkeypatch: 
     numbers = [line["n"] for line in lines(path)]
     assert names[0] == f"audit.jsonl.{numbers[0]:012}"
     assert numbers == list(range(int(str(numbers[0])), 25))
-    assert list(problems(str(path))) == []
+    assert list(found(path)) == []
     os.unlink(files(str(path))[0])
-    assert "The log begins with call" in " ".join(problems(str(path)))
+    assert "The log begins with call" in " ".join(found(path))
 
 
 TEXT = [b"{}", b"", b"no JSON", b'{"n":1}']
@@ -151,9 +160,9 @@ def test_any_change_shows(tmp_path: Path, data: st.DataObject) -> None:
     else:
         changed = whole[at + 1 :]
     path.write_bytes(b"".join(changed))
-    assert list(problems(str(path))) != []
+    assert list(found(path)) != []
     write(path, 1)  # what is written later doesn't hide it
-    assert list(problems(str(path))) != []
+    assert list(found(path)) != []
 
 
 def test_a_process_that_was_killed_leaves_a_log_that_goes_on(path: Path) -> None:
@@ -164,21 +173,21 @@ def test_a_process_that_was_killed_leaves_a_log_that_goes_on(path: Path) -> None
     Path(f"{path}.head").write_bytes(head)
     write(path, 1)
     assert [line["n"] for line in lines(path)] == [1, 2, 3, 4]
-    assert list(problems(str(path))) == []
+    assert list(found(path)) == []
     with path.open("ab") as file:
         file.write(b'{"n":5,"pr')
     write(path, 1)
-    assert [decoded(text) is None for _, _, text in texts(str(path))] == [False] * 4 + [True, False]
-    assert len(list(problems(str(path)))) == 1
+    assert [decoded(text) is None for _, text in FileReader(str(path)).texts()] == [False] * 4 + [True, False]
+    assert len(list(found(path))) == 1
 
 
 def test_a_missing_head_is_said_and_made_again(path: Path) -> None:
     write(path, 2)
     os.unlink(f"{path}.head")
-    assert ".head can't be read" in " ".join(problems(str(path)))
+    assert "What the last line is can't be read" in " ".join(found(path))
     write(path, 1)
     assert [line["n"] for line in lines(path)] == [1, 2, 3]
-    assert list(problems(str(path))) == []
+    assert list(found(path)) == []
 
 
 def test_a_full_disk_fails_nothing_and_is_said_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +220,7 @@ def test_a_full_disk_fails_nothing_and_is_said_once(path: Path, monkeypatch: pyt
     first = lines(path)[0]
     assert first["n"] == 1
     assert int(str(first["lost"])) >= 1
-    assert "could not be written at the time" in " ".join(problems(str(path)))
+    assert "could not be written at the time" in " ".join(found(path))
     head = read_head(str(path))
     assert head is not None
     assert head.size == path.stat().st_size
@@ -234,7 +243,7 @@ def test_odd_arguments_and_names_are_written_too(path: Path, arguments: bytes) -
     written.close(30)
     assert len(lines(path)) == 1
     assert path.read_bytes().isascii()
-    assert list(problems(str(path))) == []
+    assert list(found(path)) == []
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights there")
@@ -249,3 +258,21 @@ def test_a_link_in_its_place_is_not_followed(path: Path) -> None:
     written.close(30)
     assert len(said) == 1
     assert target.read_text() == ""
+
+
+def test_the_standard_output_is_for_who_claims_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_stdout, "_claimed", False)
+    config = AuditConfig(str(path), to="stdout")
+    assert isinstance(open_destination(config, ""), FileWriter)
+    audit_stdout.claim()
+    assert isinstance(open_destination(config, ""), audit_stdout.StdoutWriter)
+
+
+def test_on_the_standard_output_is_one_chain(capfd: pytest.CaptureFixture[str]) -> None:
+    written = AuditLog(audit_stdout.StdoutWriter(), values=False, warn=print)
+    for n in range(3):
+        written.add(call(n))
+    written.close(30)
+    texts = capfd.readouterr().out.encode().splitlines()
+    numbered = [(str(number), text) for number, text in enumerate(texts)]
+    assert list(problems(numbered, lambda: Head(3, hash_of(texts[-1])))) == []
