@@ -19,6 +19,7 @@ import http.client
 import itertools
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -51,6 +52,7 @@ FAULT_SECONDS = 3.0
 AGAIN, PATIENCE = 0.1, 120.0
 """Seconds until a call of which nothing ran is made again, and for how long."""
 RIGHT, UNKNOWN = "answered right", "may have run"
+_NUMBER = re.compile(r"[0-9][0-9.,]*")
 
 
 @dataclass
@@ -69,6 +71,11 @@ class Tally:
             self.outcome[number] = outcome
             self.counts[outcome] += 1
 
+    def count(self, what: str) -> None:
+        """One more of what is named."""
+        with self.lock:
+            self.counts[what] += 1
+
     def amiss(self, what: str) -> None:
         """Something that may not happen."""
         with self.lock:
@@ -83,38 +90,37 @@ class Worker(threading.Thread):
     ) -> None:
         super().__init__()
         self._urls, self._numbers, self._tally = urls, numbers, tally
-        self._begun, self._rate = begun, rate
+        self._begun_at, self._rate = begun, rate
 
     def run(self) -> None:
         try:
-            for life in itertools.count():
-                urls = random.sample(self._urls, len(self._urls))
-                era = ("legacy", "modern")[life % 2]
-                if not self._live(HttpClient(urls[0], era, urls[1:], fresh=True), era):
+            for era in itertools.cycle(("legacy", "modern")):
+                numbers = list(itertools.islice(self._numbers, LIFE))
+                if not numbers:
                     return
+                self._live(era, numbers)
         except Exception as error:
             self._tally.amiss(f"{type(error).__name__}: {error}")
 
-    def _live(self, client: HttpClient, era: str) -> bool:
-        """Whether there may be more calls."""
-        self._insist(client.begin)
-        self._tally.counts[f"{era} clients"] += 1
-        for number in itertools.islice(self._numbers, LIFE):
-            time.sleep(max(0.0, self._begun + number / self._rate - time.monotonic()))
+    def _live(self, era: str, numbers: list[int]) -> None:
+        client = self._begun(era)
+        self._tally.count(f"{era} clients")
+        for number in numbers:
+            time.sleep(max(0.0, self._begun_at + number / self._rate - time.monotonic()))
             self._call(client, number)
-            last = number
         try:
             client.leave()
         except (OSError, http.client.HTTPException, RefusedError):
             pass  # its home has just been killed
-        return "last" in locals()
 
-    def _insist(self, begin: object) -> None:
+    def _begun(self, era: str) -> HttpClient:
         end = time.monotonic() + PATIENCE
         while True:
+            urls = random.sample(self._urls, len(self._urls))
+            client = HttpClient(urls[0], era, urls[1:], fresh=True)
             try:
-                begin()  # type: ignore[operator]
-                return
+                client.begin()
+                return client
             except (OSError, http.client.HTTPException):
                 if time.monotonic() > end:
                     raise
@@ -145,7 +151,7 @@ class Worker(threading.Thread):
                 self._tally.ended(number, UNKNOWN)
                 return
             with self._tally.lock:
-                self._tally.again[said[:160].replace(str(number), "N")] += 1
+                self._tally.again[_NUMBER.sub("N", said)[:200]] += 1
             if time.monotonic() > end:
                 self._tally.amiss(f"{number}: not answered for {PATIENCE:.0f} s: {said[:300]}")
                 self._tally.ended(number, "given up")
@@ -280,9 +286,8 @@ def soak(command: str, given: argparse.Namespace) -> Outcome:
         ended = [token.ended for token in tokens]
         if ended != ["rotated"] * (len(ended) - 1) + [""]:
             lost = lost or f"refresh tokens ended as {Counter(ended)}"
-        ran = Counter(
-            int(str(call["number"])) for call in Record.load(record).calls("echo") if "number" in call
-        )
+        echoed = [json.dumps(call["arguments"]) for call in Record.load(record).calls("echo")]
+        ran = Counter(json.loads(each).get("number") for each in echoed)
         ran.update(int(line) for line in notes.read_text().splitlines() if line.isdigit())
     return Outcome(tally, killer.kills, failing.faults, took, len(tokens) - 1, lost, ran)
 
@@ -336,7 +341,7 @@ def report(outcome: Outcome, given: argparse.Namespace) -> str:
         *[[f"{era} clients", f"{counts[f'{era} clients']:,}"] for era in ("legacy", "modern")],
         ["wrong", f"{len(outcome.wrong)}"],
     ]
-    again = [f"{count:,} × {said}" for said, count in tally.again.most_common(8)]
+    again = [f"{count:,} × {said}" for said, count in tally.again.most_common(5)]
     return "\n\n".join(
         (table(["what", "how many"], rows), *again, *[f"wrong: {e}" for e in outcome.wrong[:10]])
     )

@@ -32,6 +32,7 @@ from mcpzip.auth.scopes import union
 from mcpzip.auth.store import Store
 from mcpzip.auth.token_client import Login, TokenClient, granted, no_metadata
 from mcpzip.config.schema import ServerConfig
+from mcpzip.model.errors import StoreError
 from mcpzip.model.limits import SCOPES_TRIED
 from mcpzip.model.quoting import quoted
 from mcpzip.model.retry_after import retry_after
@@ -274,7 +275,7 @@ class OAuth(TokenClient, httpx.Auth):
     async def _failed(self, error: BaseException, used: str) -> None:
         """No token came in place of ``used``, for a reason that may pass."""
         reason = describe(error)
-        if isinstance(error, BusyError):
+        if isinstance(error, (BusyError, StoreError)):  # it says nothing about the token endpoint
             self._fail(reason, needs_login=False)
             return
         try:
