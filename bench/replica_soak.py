@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcpzip_fakes.oauth.controls import AuthControls
-from mcpzip_fakes.record import Record
+from mcpzip_fakes.record import Line, Record
 
 from bench.cluster import Killer, Replica, running, write_config
 from bench.http_client import HttpClient, RefusedError
@@ -286,17 +286,24 @@ def soak(command: str, given: argparse.Namespace) -> Outcome:
         ended = [token.ended for token in tokens]
         if ended != ["rotated"] * (len(ended) - 1) + [""]:
             lost = lost or f"refresh tokens ended as {Counter(ended)}"
-        echoed = [json.dumps(call["arguments"]) for call in Record.load(record).calls("echo")]
-        ran = Counter(json.loads(each).get("number") for each in echoed)
+        ran = Counter(filter(None, map(_echoed, Record.load(record).sent())))
         ran.update(int(line) for line in notes.read_text().splitlines() if line.isdigit())
     return Outcome(tally, killer.kills, failing.faults, took, len(tokens) - 1, lost, ran)
 
 
+def _echoed(line: Line) -> int | None:
+    """The number of a call that the shop has run: that of its result. Calls with old tokens were not run."""
+    try:
+        return int(json.loads(line.message["result"]["content"][0]["text"])["number"])  # type: ignore[index, call-overload]
+    except (KeyError, TypeError, ValueError, IndexError):
+        return None
+
+
 class _Numbers:
-    """0, 1, 2 … for all threads."""
+    """1, 2, 3 … for all threads."""
 
     def __init__(self, most: int) -> None:
-        self._numbers, self._lock = iter(range(most)), threading.Lock()
+        self._numbers, self._lock = iter(range(1, most + 1)), threading.Lock()
 
     def __iter__(self) -> "_Numbers":
         return self
