@@ -16,7 +16,7 @@ from mcpzip.cli import console
 from mcpzip.cli.parameters import config_option, examples, json_option, server_names
 from mcpzip.config import config_path, load
 from mcpzip.config.paths import audit_path
-from mcpzip.config.schema import DECISIONS
+from mcpzip.config.schema import AUDIT_STDOUT, DECISIONS, AuditConfig
 from mcpzip.model.durations import seconds_of
 from mcpzip.model.errors import ConfigError, McpzipError
 from mcpzip.model.names import join
@@ -60,7 +60,7 @@ def audit(
 
     Exit code 1 if --verify finds something.
     """
-    log = _log(config_path(config, os.environ))
+    log, audited = _log(config_path(config, os.environ))
     if show_path:
         console.say(log.place)
         return 0
@@ -77,9 +77,12 @@ def audit(
             console.data_line(msgspec.to_builtins(line))
         return 0
     if not found:
-        console.say(
-            f'There are no such calls in {log.place}. "audit": true in the config has calls written down.'
+        remedy = (
+            "Those of mcpzip serve --http are in its standard output, as the config says."
+            if audited is not None and audited.to == AUDIT_STDOUT
+            else '"audit": true in the config has calls written down.'
         )
+        console.say(f"There are no such calls in {log.place}. {remedy}")
         return 0
     table = console.Table("time", "client", "tool", "decision", "outcome", ">ms", wide=("tool", "outcome"))
     for line in found:
@@ -93,8 +96,8 @@ def audit(
     return 0
 
 
-def _log(config: str) -> "FileReader | PostgresReader":
-    """The log that the config has, or the usual one."""
+def _log(config: str) -> "tuple[FileReader | PostgresReader, AuditConfig | None]":
+    """The log that the config has, or the usual one; and what the config says of it."""
     try:
         found = load(config, os.environ).audit
     except ConfigError:
@@ -104,8 +107,8 @@ def _log(config: str) -> "FileReader | PostgresReader":
             from mcpzip.policy.audit_postgres import PostgresReader
         except ImportError:
             raise McpzipError(f"{INSTALL}.") from None
-        return PostgresReader(found.to)
-    return FileReader((found.path if found else "") or audit_path(config))
+        return PostgresReader(found.to), found
+    return FileReader((found.path if found else "") or audit_path(config)), found
 
 
 def _verify(log: "FileReader | PostgresReader", as_json: bool) -> int:

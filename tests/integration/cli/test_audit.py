@@ -77,3 +77,10 @@ def test_without_a_log_it_says_how_to_have_one(tmp_path: Path) -> None:
     done = run_here("audit", "--config", str(config))
     assert b'"audit": true in the config' in done.stdout
     assert run_here("audit", "--verify", "--config", str(config)).returncode == 0
+
+
+def test_what_is_on_the_standard_output_is_not_looked_for_here(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"mcpServers": {}, "audit": {"to": "stdout"}}))
+    done = run_here("audit", "--config", str(config))
+    assert b"Those of mcpzip serve --http are in its standard output" in done.stdout
