@@ -5,6 +5,7 @@ variable that is not set, is an error, not a warning as elsewhere.
 """
 
 import os
+from typing import get_args
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from mcpzip.config.schema import (
     PageConfig,
     RateLimit,
     Secret,
+    StoreFailure,
 )
 from mcpzip.config.syntax import member
 from mcpzip.model import limits
@@ -34,7 +36,8 @@ ISSUER_KEYS = (
 )
 INTROSPECTION_KEYS = ("endpoint", "client_id", "client_secret")
 ACCESS_KEYS = ("allow", "deny", "groups", "scopes", "risk")
-RATE_KEYS = ("of", "calls", "seconds", "concurrent", "groups")
+RATE_KEYS = ("of", "calls", "seconds", "concurrent", "groups", "if_store_fails")
+STORE_FAILURES: tuple[StoreFailure, ...] = get_args(StoreFailure)
 MOST_CALLS, LONGEST_PERIOD = 1_000_000, 86_400.0
 ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -60,6 +63,7 @@ _ALGORITHMS = f"write a list of {', '.join(ALGORITHMS)}"
 _FILE = 'write the path of a file, such as "keys.json"; mcpzip keys add makes it'
 _RULES = 'write a list of rules, such as [{"groups": ["dev"], "allow": ["github", "crm__get_*"]}]'
 _RATES = 'write a list of limits, such as [{"of": "crm", "calls": 60, "seconds": 60, "concurrent": 4}]'
+_FAILURE = 'write "local", so that each process counts by itself then, or "deny"'
 _TARGETS = 'write a list of globs: of servers, such as "github", or of tools, such as "github__get_*"'
 _GROUPS = 'write a list of groups, such as ["developers"]'
 _RISK = 'write "reads", "writes", "destroys", or in a rule that denies "reaches_out", or a list of them'
@@ -230,7 +234,7 @@ def read_rate_limits(node: Node) -> tuple[RateLimit, ...]:
 
 def _rate_limit(node: Node) -> RateLimit:
     check_keys(node, _RATES, RATE_KEYS)
-    of, calls, seconds, concurrent, groups = map(node.get, RATE_KEYS)
+    of, calls, seconds, concurrent, groups, failure = map(node.get, RATE_KEYS)
     if calls is None and (concurrent is None or seconds is not None):
         raise node.error("it says neither how many calls in how many seconds, nor how many at a time", _RATES)
     usual = RateLimit()
@@ -240,6 +244,8 @@ def _rate_limit(node: Node) -> RateLimit:
         seconds=seconds.number("seconds", LONGEST_PERIOD) if seconds else usual.seconds,
         concurrent=concurrent.integer(1, MOST_CALLS) if concurrent else None,
         groups=_groups(groups) if groups else None,
+        if_store_fails=(failure.choice(STORE_FAILURES, _FAILURE) if failure else None)
+        or usual.if_store_fails,
     )
 
 

@@ -2,7 +2,7 @@
 
 from mcpzip.config import http, replicas_forms, store_forms
 from mcpzip.config.schema import RateLimit
-from mcpzip.config.schema_forms import Schema, integer, number, object_of, text, texts
+from mcpzip.config.schema_forms import Schema, choice, integer, number, object_of, text, texts
 from mcpzip.model.risk import RISK_CLASSES
 
 
@@ -23,8 +23,8 @@ def definitions() -> dict[str, Schema]:
 def store_form() -> Schema:
     """The form of ``store``."""
     return {
-        "description": "Where several processes keep what they share: sign-ins to servers. Needs the extra "
-        '"redis" or "postgres".',
+        "description": "Where several processes keep what they share: sign-ins to servers, and counts of "
+        'calls. Needs the extra "redis" or "postgres".',
         "anyOf": [{"$ref": "#/$defs/store"}, {"type": "null"}],
     }
 
@@ -75,6 +75,11 @@ def _rate_limit() -> Schema:
             "seconds": number("See calls; fractions too.", usual.seconds, above=0, most=http.LONGEST_PERIOD),
             "concurrent": integer("So many calls at a time.", least=1, most=http.MOST_CALLS),
             "groups": texts("Whom it is for: those in one of these groups. Without this key: all."),
+            "if_store_fails": choice(
+                http.STORE_FAILURES,
+                "While the store can't count calls: each process counts them by itself, or they are refused.",
+                usual.if_store_fails,
+            ),
         },
     )
 

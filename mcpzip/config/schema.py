@@ -38,6 +38,7 @@ AuthGrant = Literal["authorization_code", "client_credentials"]
 AuthStore = Literal["file", "keyring"]
 LogLevel = Literal["debug", "info", "warning", "error", "off"]
 Decision = Literal["allow", "ask", "deny"]
+StoreFailure = Literal["local", "deny"]
 """What happens to a call: it runs, a person is asked before, or it is refused."""
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 """The mildest first."""
@@ -235,6 +236,7 @@ class RateLimit(msgspec.Struct, frozen=True):
     """How many calls each person may make. of: globs of servers, or with ``__`` of tools, which are counted
     together. calls, seconds: so many at once, and as many again in this time; 0 calls for no such limit.
     concurrent: so many at a time; None for any number. groups: whom it is for; None for everybody.
+    if_store_fails: while the store can't count calls, each process does ("local"), or they are refused.
     """
 
     of: tuple[str, ...] = ("*",)
@@ -242,6 +244,7 @@ class RateLimit(msgspec.Struct, frozen=True):
     seconds: float = 60.0
     concurrent: int | None = None
     groups: frozenset[str] | None = None
+    if_store_fails: StoreFailure = "local"
 
 
 class ResultsConfig(msgspec.Struct, frozen=True):

@@ -14,7 +14,8 @@
     ├── KeptNoMoreError          a kept result is gone: call its tool again
     ├── OverloadedError          too many computations wait: try again later
     ├── CallRefusedError         the policy doesn't let a call run: a person has to allow it
-    │   └── TooManyCallsError    somebody makes more calls than they may: try again later
+    │   ├── TooManyCallsError    somebody makes more calls than they may: try again later
+    │   └── NotCountedError      the store can't count a call that it has to count: try again later
     ├── InsufficientScopeError   somebody's token lacks scopes for a tool: get one that has them
     ├── LoginError               signing in or out failed: follow the remedy in its text
     ├── StoreError               the store can't be used: start it, or correct it, and try again
@@ -191,6 +192,15 @@ class TooManyCallsError(CallRefusedError):
         self.retry_after = retry_after
         sentence = f"You may make {most} of this. Nothing ran: try again in {retry_after:g} s."
         super().__init__(sentence, "rate limited")
+
+
+class NotCountedError(CallRefusedError):
+    """A call has to be counted in the store, which can't be used now. retry_after: seconds."""
+
+    def __init__(self, retry_after: float) -> None:
+        self.retry_after = retry_after
+        sentence = "Calls of this have to be counted, which is not possible now. Nothing ran: try again in "
+        super().__init__(f"{sentence}{retry_after:g} s.", "not counted")
 
 
 class LoginError(McpzipError):

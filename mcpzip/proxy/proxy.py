@@ -186,6 +186,7 @@ class Proxy:
         self._indexing_timer = asyncio.get_running_loop().call_later(INDEX_AFTER, self._index_and_renew)
         self._tool_search.index(self.catalog)
         self._refresher.keep_trying()
+        self.tool_caller.start()
         self._catalog_state.remove_drafts()
         for name in self._enabled:
             if self._first_listings.is_unlisted(name):

@@ -5,7 +5,13 @@ The rule: all of it happens in the view of whoever asks (`proxy.views`).
 
 from collections.abc import Mapping
 
-from mcpzip.model.errors import InsufficientScopeError, McpzipError, TooManyCallsError, UnknownToolError
+from mcpzip.model.errors import (
+    InsufficientScopeError,
+    McpzipError,
+    NotCountedError,
+    TooManyCallsError,
+    UnknownToolError,
+)
 from mcpzip.proxy import metatools
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Exchange
@@ -80,7 +86,7 @@ class ShownTools:
                 self._views.check_scopes(exchange.principal, hidden)
         except (UpstreamRpcError, JsonRpcError, InsufficientScopeError):
             raise
-        except TooManyCallsError as error:
+        except (TooManyCallsError, NotCountedError) as error:
             return text_result(str(error), meta={"retryAfter": error.retry_after}, is_error=True)
         except McpzipError as error:
             return error_result(str(error))

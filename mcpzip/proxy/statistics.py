@@ -43,10 +43,16 @@ class ClientSeen(msgspec.Struct, frozen=True):
 
 
 class Statistics(msgspec.Struct):
-    """The counts of one proxy. Belongs to its event loop."""
+    """The counts of one proxy. Belongs to its event loop.
+
+    rate_limited: calls that were refused for the `rate_limits`. counted_locally: those that the store
+    couldn't count.
+    """
 
     started_at: float = msgspec.field(default_factory=time.time)
     searches: int = 0
+    rate_limited: int = 0
+    counted_locally: int = 0
     replies: dict[str, Replies] = {}
     servers: dict[str, ServerCalls] = {}
     clients: dict[bytes, ClientSeen] = {}

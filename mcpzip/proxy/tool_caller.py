@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from mcpzip.proxy.call_guard import CallGuard
     from mcpzip.proxy.rate_limits import RateLimits
     from mcpzip.proxy.read_tools import ReadTools
+    from mcpzip.proxy.shared_rates import SharedRates
 
 MAX_AGE_IN_USE = 600.0
 """Seconds after which a tool list is renewed when a call has connected to its server anyway."""
@@ -93,6 +94,7 @@ class ToolCaller:
         self.programs: ClientResources | None = None
         self._rates: RateLimits | None = None
         self._rates_of: tuple[RateLimit, ...] = ()
+        self._shared_rates: SharedRates | None = None
         self._guard: CallGuard | None = None
         self._reads: ReadTools | None = None
         self._reads_of: Config | None = None
@@ -209,12 +211,16 @@ class ToolCaller:
             self._guard.remove_client(client)
 
     async def close(self) -> None:
-        """Writes the rest of the audit log, forgets the kept results, and ends what runs programs."""
+        """Writes the rest of the audit log, forgets the kept results, and ends what runs programs and what
+        counts.
+        """
         if self.programs is not None:
             await self.programs.close()
         self.results.close()
         if self._guard is not None:
             await self._guard.close()
+        if self._shared_rates is not None:
+            await self._shared_rates.close()
 
     # --- calls ---
 
@@ -328,7 +334,7 @@ class ToolCaller:
             definition=entry.raw,
             check=check,
         )
-        ended = self._begin(exchange.principal, entry)
+        ended = await self._begin(exchange.principal, entry)
         succeeded = uncounted = False
         try:
             result = await self._pipeline.send(exchange, request)
@@ -358,9 +364,9 @@ class ToolCaller:
             self._refresher.start(entry.server)
         return result, succeeded
 
-    def _begin(self, principal: Principal | None, entry: Entry) -> Callable[[], None]:
+    async def _begin(self, principal: Principal | None, entry: Entry) -> Callable[[], None]:
         """Counts a call for the limits of ``principal``; what it returns is called at its end. Raises
-        TooManyCallsError.
+        TooManyCallsError and NotCountedError.
         """
         limits = self._current.config.rate_limits
         if principal is None or not limits:
@@ -368,8 +374,26 @@ class ToolCaller:
         if self._rates is None or self._rates_of != limits:
             from mcpzip.proxy.rate_limits import RateLimits  # most configs have none
 
-            self._rates, self._rates_of = RateLimits(limits), limits
-        return self._rates.begin(principal, entry)
+            shared = self._share_counts()
+            self._rates = RateLimits(limits, shared=shared, statistics=self._statistics)
+            self._rates_of = limits
+        return await self._rates.begin(principal, entry)
+
+    def start(self) -> None:
+        """Connects to the store if calls are counted there."""
+        config = self._current.config
+        counts = config.http.has_people and bool(config.rate_limits)
+        if counts and (shared := self._share_counts()) is not None:
+            shared.connect()
+
+    def _share_counts(self) -> "SharedRates | None":
+        """What counts calls in the store of the config; None without one."""
+        store = self._current.config.store
+        if self._shared_rates is None and store is not None:
+            from mcpzip.proxy.shared_rates import SharedRates
+
+            self._shared_rates = SharedRates(store, self._warn)
+        return self._shared_rates
 
 
 def _nothing() -> None:

@@ -111,6 +111,8 @@ class ProcessTelemetry:
             clients=sum(len(proxy.notifier.clients) for proxy in self._proxies),
             searches=sum(proxy.statistics.searches for proxy in self._proxies),
             saved=sum(kept.tokens for proxy in self._proxies for kept in proxy.statistics.kept.values()),
+            rate_limited=sum(proxy.statistics.rate_limited for proxy in self._proxies),
+            counted_locally=sum(proxy.statistics.counted_locally for proxy in self._proxies),
         )
         self._counted_at = time.monotonic()
 

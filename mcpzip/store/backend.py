@@ -4,11 +4,12 @@ The rules: each operation is one step for everybody else. Its time is the store'
 be cancelled at any moment, and may raise anything that `fault` knows.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from mcpzip.model.errors import StoreFault
+from mcpzip.store.buckets import Bucket, Shortage
 from mcpzip.store.records import Entry, Key, Value
 
 
@@ -37,6 +38,9 @@ class Backend(Protocol):
 
     async def release(self, name: str, owner: str, number: int) -> bool:
         """See `Store.release`."""
+
+    async def take(self, requests: Sequence[Sequence[Bucket]]) -> list[Shortage | None]:
+        """See `Store.take`."""
 
     async def append(self, log: str, data: bytes, keep: int) -> int:
         """See `Store.append`."""

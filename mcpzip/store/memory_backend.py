@@ -3,11 +3,12 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from mcpzip.model import limits
 from mcpzip.model.errors import StoreFault
+from mcpzip.store.buckets import Bucket, Shortage, take
 from mcpzip.store.records import Entry, Key, StoreFullError, Value
 
 
@@ -18,6 +19,7 @@ class Memory:
         self.now = now
         self.values: dict[Key, Value] = {}
         self.leases: dict[str, tuple[str, int, float]] = {}
+        self.full_at: dict[str, int] = {}
         self.logs: dict[str, list[Entry]] = defaultdict(list)
         self.channels: dict[str, set[asyncio.Queue[bytes]]] = defaultdict(set)
         self._number = 0
@@ -79,6 +81,14 @@ class MemoryBackend:
             return False
         del self._memory.leases[name]
         return True
+
+    async def take(self, requests: Sequence[Sequence[Bucket]]) -> list[Shortage | None]:
+        found = list[Shortage | None]()
+        for buckets in requests:
+            changed, short = take(buckets, self._memory.full_at, int(self._memory.now() * 1_000_000))
+            self._memory.full_at |= changed
+            found.append(short)
+        return found
 
     async def append(self, log: str, data: bytes, keep: int) -> int:
         entries = self._memory.logs[log]

@@ -1,9 +1,9 @@
 """A store in PostgreSQL.
 
-The rules: every operation is one statement in a transaction of its own, and needs nothing of a session, so
-that a pooler in between may give each statement another connection. Only `subscribe` needs a session
-(LISTEN): behind such a pooler messages are lost, which the store's users expect. Time is the server's clock.
-The tables are made when they are missing.
+The rules: every operation is one message and one transaction, and needs nothing of a session, so that a
+pooler in between may give each another connection. Only `subscribe` needs a session (LISTEN): behind such a
+pooler messages are lost, which the store's users expect. Time is the server's clock. The tables are made
+when they are missing.
 """
 
 import asyncio
@@ -11,33 +11,54 @@ import base64
 import contextlib
 import hashlib
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import errors, sql
 
 from mcpzip.model.errors import StoreFault
 from mcpzip.model.quoting import shortened
+from mcpzip.store.buckets import Bucket, Shortage
 from mcpzip.store.records import Entry, Key, StoreFullError, Value
 from mcpzip.system.tasks import retrieve_exception
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS mcpzip_values (
-  namespace text, kind text, name text, version bigint NOT NULL, data bytea NOT NULL,
-  PRIMARY KEY (namespace, kind, name));
-CREATE TABLE IF NOT EXISTS mcpzip_leases (
-  namespace text, name text, owner text NOT NULL, number bigint NOT NULL, ends timestamptz NOT NULL,
-  PRIMARY KEY (namespace, name));
-CREATE TABLE IF NOT EXISTS mcpzip_entries (
-  namespace text, log text, number bigint, data bytea NOT NULL,
-  PRIMARY KEY (namespace, log, number));
-"""
+
+class _Tables(NamedTuple):
+    """What is made when it is missing. last: what is made last. statements: they make it. is_numbered:
+    whether the sequence is made too.
+    """
+
+    last: str
+    statements: tuple[str, ...]
+    is_numbered: bool = False
+
+
+_MAIN = _Tables(
+    "mcpzip_numbers",
+    (
+        "CREATE TABLE IF NOT EXISTS mcpzip_values (namespace text, kind text, name text, "
+        "version bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (namespace, kind, name))",
+        "CREATE TABLE IF NOT EXISTS mcpzip_leases (namespace text, name text, owner text NOT NULL, "
+        "number bigint NOT NULL, ends timestamptz NOT NULL, PRIMARY KEY (namespace, name))",
+        "CREATE TABLE IF NOT EXISTS mcpzip_entries (namespace text, log text, number bigint, "
+        "data bytea NOT NULL, PRIMARY KEY (namespace, log, number))",
+    ),
+    is_numbered=True,
+)
+_BUCKETS = _Tables(
+    "mcpzip_buckets",
+    (
+        # No write of it waits for the disk. After a crash of the server it is empty: all buckets are full.
+        "CREATE UNLOGGED TABLE IF NOT EXISTS mcpzip_buckets (namespace text, name text, "
+        "full_at bigint NOT NULL, PRIMARY KEY (namespace, name))",
+    ),
+)
 _SEQUENCE = sql.SQL("CREATE SEQUENCE IF NOT EXISTS mcpzip_numbers START WITH {}")
 _LOCK = 0x6D63707A6970
 """Of the advisory lock under which the tables are made: two at once fail in spite of IF NOT EXISTS."""
-_READY = "SELECT to_regclass('mcpzip_numbers') IS NOT NULL"  # which is made last
+_READY = "SELECT to_regclass(%s) IS NOT NULL"
 _MICROSECONDS = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 _GET = "SELECT data, version FROM mcpzip_values WHERE namespace = %s AND kind = %s AND name = %s"
@@ -87,6 +108,42 @@ SELECT number, data FROM mcpzip_entries WHERE namespace = %s AND log = %s AND nu
 ORDER BY number LIMIT %s
 """
 
+# A message with a statement for each request, after those that begin it: one transaction. The turns are taken
+# before, because a statement sees what there was when it began.
+_BEGIN_TAKE = """
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+SELECT pg_advisory_xact_lock(turn) FROM (
+  SELECT DISTINCT hashtextextended(%s || ':' || name, 1) AS turn
+  FROM unnest(%s::text[]) AS name ORDER BY turn) AS turns
+"""
+_TAKE = """
+;WITH asked AS (
+  SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[])
+  WITH ORDINALITY AS each (name, most, gap, number)),
+clock AS MATERIALIZED (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
+found AS MATERIALIZED (
+  SELECT asked.name, most, gap, number, now, full_at > now + most * gap AS set_back,
+    least(greatest(coalesce(full_at, now) - now, 0), most * gap) AS taken
+  FROM asked CROSS JOIN clock
+  LEFT JOIN mcpzip_buckets AS b ON b.namespace = %s AND b.name = asked.name),
+short AS MATERIALIZED (
+  SELECT number, taken - (most - 1) * gap AS wait FROM found WHERE taken > (most - 1) * gap),
+made AS (
+  INSERT INTO mcpzip_buckets (namespace, name, full_at)
+  SELECT %s, name, now + taken + CASE WHEN EXISTS (SELECT FROM short) THEN 0 ELSE gap END
+  FROM found WHERE set_back OR NOT EXISTS (SELECT FROM short)
+  ON CONFLICT (namespace, name) DO UPDATE SET full_at = excluded.full_at)
+SELECT number, wait FROM short ORDER BY wait DESC, number LIMIT 1
+"""
+_TIDY = """
+DELETE FROM mcpzip_buckets WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM mcpzip_buckets
+  WHERE namespace = %s AND full_at < extract(epoch FROM clock_timestamp()) * 1000000
+  LIMIT 10000 FOR UPDATE SKIP LOCKED))
+"""
+_TIDY_EVERY = 1_000
+"""Takes after which buckets that are full are deleted. Each take makes a few at most."""
+
 
 class PostgresBackend:
     """The rows of ``namespace`` in the database at ``url``. place: that URL without a password."""
@@ -97,7 +154,8 @@ class PostgresBackend:
         self._deadline = max(2, round(deadline))  # libpq's least
         self._turn = asyncio.Lock()
         self._connection: psycopg.AsyncConnection[Any] | None = None
-        self._ready = False
+        self._ready: set[str] = set()
+        self._takes = 0
         self._left: set[asyncio.Task[None]] = set()
 
     async def get(self, key: Key) -> Value | None:
@@ -131,6 +189,19 @@ class PostgresBackend:
 
     async def release(self, name: str, owner: str, number: int) -> bool:
         return await self._one(_RELEASE, self._namespace, name, owner, number) is not None
+
+    async def take(self, requests: Sequence[Sequence[Bucket]]) -> list[Shortage | None]:
+        if not self._takes % _TIDY_EVERY:
+            await self._all(_TIDY, self._namespace, tables=_BUCKETS)
+        self._takes += 1
+        names = [bucket.name for buckets in requests for bucket in buckets]
+        arguments: list[object] = [self._namespace, names]
+        for buckets in requests:
+            arguments += map(list, zip(*buckets, strict=True))
+            arguments += [self._namespace] * 2
+        message = _BEGIN_TAKE + _TAKE * len(requests)
+        found = await self._each(message, tuple(arguments), _BUCKETS)
+        return [Shortage(rows[0][0] - 1, rows[0][1]) if rows else None for rows in found[2:]]
 
     async def append(self, log: str, data: bytes, keep: int) -> int:
         place = (self._namespace, log)
@@ -188,32 +259,36 @@ class PostgresBackend:
         rows = await self._all(statement, *arguments)
         return rows[0] if rows else None
 
-    async def _all(self, statement: str, *arguments: object) -> list[Any]:
+    async def _all(self, statement: str, *arguments: object, tables: _Tables = _MAIN) -> list[Any]:
+        return (await self._each(statement, arguments, tables))[-1]
+
+    async def _each(self, message: str, arguments: tuple[object, ...], tables: _Tables) -> list[list[Any]]:
+        """The rows of each statement of ``message``, which needs ``tables``."""
         async with self._turn:
-            connection = await self._connected()
+            connection = await self._connected(tables)
             try:
-                return await _undisturbed(connection, statement, arguments)
+                return await _undisturbed(connection, message, arguments)
             except BaseException as error:
                 if isinstance(error, errors.UndefinedTable | errors.UndefinedObject):
-                    self._ready = False  # somebody dropped it; the next operation makes it anew
+                    self._ready.clear()  # somebody dropped it; the next operation makes it anew
                 if connection.closed or not isinstance(error, psycopg.Error):
                     self._connection = None
                     await _drop(connection)
                 raise
 
-    async def _connected(self) -> psycopg.AsyncConnection[Any]:
-        """The connection, with tables at its other end."""
+    async def _connected(self, tables: _Tables) -> psycopg.AsyncConnection[Any]:
+        """The connection, with ``tables`` at its other end."""
         if self._connection is None or self._connection.closed:
             self._connection = await self._connect()
-        if not self._ready:
+        if tables.last not in self._ready:
             connection = self._connection
             try:
-                await self._make_tables(connection)
+                await self._make_tables(connection, tables)
             except BaseException:
                 self._connection = None
                 await _drop(connection)
                 raise
-            self._ready = True
+            self._ready.add(tables.last)
         return self._connection
 
     async def _connect(self) -> psycopg.AsyncConnection[Any]:
@@ -233,15 +308,16 @@ class PostgresBackend:
             left.add_done_callback(self._left.discard)
             raise
 
-    async def _make_tables(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        if (await _undisturbed(connection, _READY, ()))[0][0]:
+    async def _make_tables(self, connection: psycopg.AsyncConnection[Any], tables: _Tables) -> None:
+        if (await _undisturbed(connection, _READY, (tables.last,)))[0][0][0]:
             return
         await _undisturbed(connection, "BEGIN", ())
         await _undisturbed(connection, "SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        for statement in filter(str.strip, _TABLES.split(";")):
+        for statement in tables.statements:
             await _undisturbed(connection, statement, ())
-        start = (await _undisturbed(connection, _MICROSECONDS, ()))[0][0]
-        await _undisturbed(connection, _SEQUENCE.format(sql.Literal(start)), ())
+        if tables.is_numbered:
+            start = (await _undisturbed(connection, _MICROSECONDS, ()))[0][0][0]
+            await _undisturbed(connection, _SEQUENCE.format(sql.Literal(start)), ())
         await _undisturbed(connection, "COMMIT", ())
 
     def _channel(self, channel: str) -> str:
@@ -253,15 +329,23 @@ _REFUSALS = ("authentication failed", "no password supplied", "does not exist", 
 
 
 async def _undisturbed(
-    connection: psycopg.AsyncConnection[Any], statement: "str | sql.Composed", arguments: tuple[object, ...]
-) -> list[Any]:
-    """The rows of ``statement``. A cancellation ends the connection at once: psycopg would ask the server to
-    cancel, for up to ten seconds if it doesn't answer.
+    connection: psycopg.AsyncConnection[Any],
+    message: "str | sql.Composed",
+    arguments: tuple[object, ...],
+) -> list[list[Any]]:
+    """The rows of each statement of ``message``. A cancellation ends the connection at once: psycopg would
+    ask the server to cancel, for up to ten seconds if it doesn't answer.
     """
 
-    async def run() -> list[Any]:
-        cursor = await connection.execute(statement, arguments)
-        return await cursor.fetchall() if cursor.description else []
+    async def run() -> list[list[Any]]:
+        # Only with its arguments in its text can a message have several statements.
+        is_one = not isinstance(message, str) or ";" not in message
+        cursor = connection.cursor() if is_one else psycopg.AsyncClientCursor(connection)
+        await cursor.execute(message, arguments)
+        found = [await cursor.fetchall() if cursor.description else []]
+        while cursor.nextset():
+            found.append(await cursor.fetchall() if cursor.description else [])
+        return found
 
     task = asyncio.ensure_future(run())
     try:

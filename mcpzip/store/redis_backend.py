@@ -7,12 +7,14 @@ A lease is a key that expires by itself. Nothing is tried twice: whoever asked d
     {NAMESPACE}:v:TABLE    a hash: the data of each value, by name
     {NAMESPACE}:n:TABLE    a hash: the version of each value, by name
     {NAMESPACE}:l:NAME     OWNER:NUMBER, until the lease ends
+    {NAMESPACE}:b:NAME     when a token bucket is full, in microseconds; until then
     {NAMESPACE}:e:LOG      a sorted set: NUMBER:DATA, by number
     {NAMESPACE}:c:CHANNEL  a channel
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import Any, cast
 
 import redis.asyncio
@@ -22,6 +24,7 @@ from redis.backoff import NoBackoff
 
 from mcpzip.model.errors import StoreFault
 from mcpzip.model.quoting import shortened
+from mcpzip.store.buckets import Bucket, Shortage
 from mcpzip.store.records import Entry, Key, StoreFullError, Value
 
 _CONNECTIONS = 8
@@ -76,6 +79,37 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 return 1
 """
+_TAKE = """
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local function set(key, microseconds)
+  redis.call('SET', key, string.format('%.0f', now + microseconds), 'PX', math.ceil(microseconds / 1000))
+end
+local function take(first, last)
+  local taken, short, longest = {}, 0, 0
+  for i = first, last do
+    local most, interval = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
+    taken[i] = math.max(tonumber(redis.call('GET', KEYS[i]) or now) - now, 0)
+    if taken[i] > most * interval then
+      taken[i] = most * interval
+      set(KEYS[i], taken[i])
+    end
+    local wait = taken[i] - (most - 1) * interval
+    if wait > longest then short, longest = i - first + 1, wait end
+  end
+  if short > 0 then return short, longest end
+  for i = first, last do set(KEYS[i], taken[i] + tonumber(ARGV[2 * i])) end
+  return 0, 0
+end
+local found, first = {}, 1
+for request = 2 * #KEYS + 1, #ARGV do
+  local last = first + tonumber(ARGV[request]) - 1
+  found[#found + 1], found[#found + 2] = take(first, last)
+  first = last + 1
+end
+return found
+"""
+"""See `mcpzip.store.buckets.take`."""
 _APPEND = (
     _NEXT
     + """
@@ -135,6 +169,14 @@ class RedisBackend:
 
     async def release(self, name: str, owner: str, number: int) -> bool:
         return bool(await self._run(_RELEASE, (f"{self._prefix}:l:{name}",), (f"{owner}:{number}",)))
+
+    async def take(self, requests: Sequence[Sequence[Bucket]]) -> list[Shortage | None]:
+        every = tuple(chain.from_iterable(requests))
+        keys = tuple(f"{self._prefix}:b:{bucket.name}" for bucket in every)
+        numbers = tuple(number for bucket in every for number in (bucket.most, bucket.interval))
+        found = await self._run(_TAKE, keys, (*numbers, *map(len, requests)))
+        pairs = zip(found[::2], found[1::2], strict=True)
+        return [Shortage(number - 1, wait) if number else None for number, wait in pairs]
 
     async def append(self, log: str, data: bytes, keep: int) -> int:
         return int(await self._run(_APPEND, (f"{self._prefix}:e:{log}", self._number), (data, keep)))

@@ -6,13 +6,14 @@ done, or be done later: whoever has to know reads again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
 from mcpzip.model import limits
 from mcpzip.model.errors import StoreError
 from mcpzip.store.backend import Backend
+from mcpzip.store.buckets import Bucket, Shortage, check_requests
 from mcpzip.store.records import (
     HIGHEST,
     Entry,
@@ -91,6 +92,15 @@ class Store:
     async def release(self, lease: Lease) -> bool:
         """Ends ``lease``; False when it had ended already."""
         return await self._within(self._backend.release(lease.name, lease.owner, lease.number))
+
+    # ---- token buckets
+
+    async def take(self, requests: Sequence[Sequence[Bucket]]) -> list[Shortage | None]:
+        """For each request, in their order, takes a token from each bucket, or, if one of them has none, from
+        none; which one that is. A bucket is full when it is first used. Time is the store's.
+        """
+        check_requests(requests)
+        return await self._within(self._backend.take(requests))
 
     # ---- logs
 

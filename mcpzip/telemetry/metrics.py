@@ -24,13 +24,15 @@ class ServerFigures(msgspec.Struct, frozen=True):
 
 class Figures(msgspec.Struct, frozen=True):
     """All that gauges show. clients: that are connected. saved: tokens of results that were kept instead of
-    sent, about.
+    sent, about. rate_limited, counted_locally: as `proxy.statistics.Statistics` has them.
     """
 
     servers: tuple[ServerFigures, ...] = ()
     clients: int = 0
     searches: int = 0
     saved: int = 0
+    rate_limited: int = 0
+    counted_locally: int = 0
 
 
 class Metrics:
@@ -68,6 +70,18 @@ class Metrics:
             [self._one(lambda now: max(now.saved, 0))],
             "{token}",
             "Tokens of results that were kept instead of sent, about.",
+        )
+        meter.create_observable_counter(
+            "mcpzip.rate_limits.refused",
+            [self._one(lambda now: now.rate_limited)],
+            "{call}",
+            "Calls that were refused for the limits of a person.",
+        )
+        meter.create_observable_counter(
+            "mcpzip.rate_limits.local",
+            [self._one(lambda now: now.counted_locally)],
+            "{call}",
+            "Calls that the store could not count.",
         )
 
     def _each(self, value: "_Value") -> "_Callback":

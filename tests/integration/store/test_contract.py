@@ -3,13 +3,15 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 import pytest
-from helpers.store_servers import SERVERS, StoreServer, running
+import redis
+from helpers.store_servers import SERVERS, PostgresServer, RedisServer, StoreServer, running
 
 from mcpzip.model import limits
 from mcpzip.model.errors import StoreError
+from mcpzip.store.buckets import Bucket, Shortage
 from mcpzip.store.memory_backend import Memory, MemoryBackend
 from mcpzip.store.opening import open_store
 from mcpzip.store.records import Entry, Key, Value
@@ -190,6 +192,77 @@ async def test_a_reader_of_a_log_misses_no_entry(make: Make) -> None:
     assert read == sorted(number for numbers in written for number in numbers)
 
 
+async def take(store: Store, buckets: Sequence[Bucket]) -> Shortage | None:
+    """One request."""
+    [short] = await store.take([buckets])
+    return short
+
+
+async def test_a_token_is_taken_from_each_bucket_or_from_none(make: Make) -> None:
+    one, other = make(), make()
+    small, large = Bucket("small", 1, 60_000_000), Bucket("large", 3, 50_000_000)
+    assert await take(one, (large, small)) is None
+    short = await take(other, (large, small))
+    assert short
+    assert short.number == 1
+    assert 50_000_000 < short.microseconds <= 60_000_000
+    assert [await take(each, (large,)) for each in (one, other)] == [None, None]
+    short = await take(one, (Bucket("new", 1, 1), large))
+    assert short
+    assert short.number == 1
+    assert 40_000_000 < short.microseconds <= 50_000_000
+
+
+async def test_tokens_come_back_by_the_clock_of_the_store(make: Make) -> None:
+    store, bucket = make(), Bucket("a", 2, 300_000)
+    assert [await take(store, (bucket,)) for _ in range(2)] == [None, None]
+    short = await take(store, (bucket,))
+    assert short
+    await asyncio.sleep(short.microseconds / 1_000_000 + 0.01)
+    assert await take(store, (bucket,)) is None
+    assert await take(store, (bucket,))
+    await asyncio.sleep(0.61)
+    assert [await take(store, (bucket,)) for _ in range(2)] == [None, None]
+
+
+async def test_of_many_who_take_at_once_no_more_than_there_are_get_a_token(make: Make) -> None:
+    stores = [make() for _ in range(5)]
+    there = [Bucket("a", 7, 3_600_000_000), Bucket("b", 50, 3_600_000_000)]
+
+    orders = there, there[::-1]
+    taken = await asyncio.gather(*(store.take([*orders, *orders]) for _ in range(3) for store in stores))
+    assert sum(found.count(None) for found in taken) == 7
+    left = await stores[0].take([there[1:]] * 45)
+    assert [short is None for short in left] == [True] * 43 + [False] * 2
+
+
+async def test_each_request_has_its_answer(make: Make) -> None:
+    store = make()
+    small, large = Bucket("small", 1, 60_000_000), Bucket("large", 3, 50_000_000)
+    found = await store.take([(large, small), (large,), (large, small), (small,), (large,), (large, small)])
+    assert [None if short is None else short.number for short in found] == [None, None, 1, 0, None, 1]
+
+
+async def test_a_clock_that_is_set_back_locks_nobody_out(make: Make, server: StoreServer | None) -> None:
+    store, bucket = make(), Bucket("set-back", 2, 300_000)
+    assert await take(store, (bucket,)) is None
+    match server:
+        case None:
+            assert isinstance(store._backend, MemoryBackend)
+            store._backend._memory.full_at["set-back"] += 3_600_000_000
+        case RedisServer():
+            with redis.Redis.from_url(server.url) as client:
+                [key] = client.keys("*:b:set-back")
+                client.set(key, int(client.get(key) or 0) + 3_600_000_000)
+        case PostgresServer():
+            server.run("UPDATE mcpzip_buckets SET full_at = full_at + 3600000000 WHERE name = 'set-back'")
+    short = await take(store, (bucket,))
+    assert short
+    assert 0 < short.microseconds <= 300_000
+    await asyncio.sleep(0.31)
+    assert await take(store, (bucket,)) is None
+
+
 async def test_messages_reach_whoever_is_subscribed(make: Make) -> None:
     one, other = make(), make()
     await other.publish("a", b"to nobody")
@@ -211,6 +284,8 @@ async def test_namespaces_are_apart(server: StoreServer | None) -> None:
         version = await one.compare_and_set(KEY, b"1", 0)
         assert version
         assert await one.acquire("a", "one", 60)
+        bucket = Bucket("a", 1, 3_600_000_000)
+        assert [await take(store, (bucket,)) is None for store in (one, other, one)] == [True, True, False]
         assert await other.get(KEY) is None
         assert await other.versions("grants") == {}
         assert not await other.delete(KEY, version)

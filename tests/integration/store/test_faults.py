@@ -12,6 +12,7 @@ import pytest
 from helpers.store_servers import PASSWORD, SERVERS, StoreServer, running
 
 from mcpzip.model.errors import McpzipError, StoreError
+from mcpzip.store.buckets import Bucket
 from mcpzip.store.opening import open_store
 from mcpzip.store.records import Key
 from mcpzip.store.store import Store
@@ -60,6 +61,7 @@ async def faults(store: Store, version: int) -> set[str]:
         "versions": store.versions("grants"),
         "set": store.compare_and_set(KEY, b"2", version),
         "acquire": store.acquire(*lease),
+        "take": store.take([[Bucket("a", 1_000, 1)]]),
         "append": store.append("log", b"x"),
         "entries": store.entries("log"),
         "publish": store.publish("a", b"x"),
@@ -86,8 +88,8 @@ async def subscribed(store: Store) -> None:
         pass
 
 
-ALL = ("get", "versions", "set", "acquire", "append", "entries", "publish", "subscribe")
-WRITES = ("set", "acquire", "append")
+ALL = ("get", "versions", "set", "acquire", "take", "append", "entries", "publish", "subscribe")
+WRITES = ("set", "acquire", "take", "append")
 
 
 def each(names: tuple[str, ...], fault: str) -> set[str]:

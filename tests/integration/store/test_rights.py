@@ -10,6 +10,7 @@ import redis
 from helpers.store_servers import PASSWORD, PostgresServer, RedisServer, running
 
 from mcpzip.model.errors import StoreError
+from mcpzip.store.buckets import Bucket
 from mcpzip.store.opening import open_store
 from mcpzip.store.records import Key
 from mcpzip.store.store import Store
@@ -41,6 +42,7 @@ async def use(store: Store) -> None:
     assert lease
     assert await store.renew(lease, 60)
     assert await store.release(lease)
+    assert await store.take([[Bucket("a", 1_000, 1)]]) == [None]
     number = await store.append("log", b"1")
     assert await store.entries("log") == [(number, b"1")]
     async with store.subscribe("a") as messages:
@@ -79,7 +81,7 @@ async def test_a_user_of_postgresql_may_find_the_tables_there(postgres_server: P
         with pytest.raises(StoreError, match="permission denied"):
             await store.get(KEY)
         with psycopg.connect(postgres_server.url, autocommit=True) as connection:
-            tables = "mcpzip_values, mcpzip_leases, mcpzip_entries"
+            tables = "mcpzip_values, mcpzip_leases, mcpzip_entries, mcpzip_buckets"
             connection.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO app")  # type: ignore[call-overload]
             connection.execute("GRANT USAGE ON SEQUENCE mcpzip_numbers TO app")
             connection.execute("DELETE FROM mcpzip_entries")
