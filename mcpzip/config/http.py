@@ -36,7 +36,7 @@ ISSUER_KEYS = (
 )
 INTROSPECTION_KEYS = ("endpoint", "client_id", "client_secret")
 ACCESS_KEYS = ("allow", "deny", "groups", "scopes", "risk")
-RATE_KEYS = ("of", "calls", "seconds", "concurrent", "groups", "if_store_fails")
+RATE_KEYS = ("of", "calls", "seconds", "concurrent", "groups", "if_store_fails", "requests")
 STORE_FAILURES: tuple[StoreFailure, ...] = get_args(StoreFailure)
 MOST_CALLS, LONGEST_PERIOD = 1_000_000, 86_400.0
 ALGORITHMS = (
@@ -234,9 +234,16 @@ def read_rate_limits(node: Node) -> tuple[RateLimit, ...]:
 
 def _rate_limit(node: Node) -> RateLimit:
     check_keys(node, _RATES, RATE_KEYS)
-    of, calls, seconds, concurrent, groups, failure = map(node.get, RATE_KEYS)
-    if calls is None and (concurrent is None or seconds is not None):
-        raise node.error("it says neither how many calls in how many seconds, nor how many at a time", _RATES)
+    of, calls, seconds, concurrent, groups, failure, requests = map(node.get, RATE_KEYS)
+    if requests is not None:
+        if any(each is not None for each in (of, calls, concurrent, failure)):
+            remedy = 'write limits of calls beside it: [{"requests": 600}, {"calls": 60}]'
+            raise node.error("a limit of requests has only seconds and groups beside it", remedy)
+    elif calls is None and (concurrent is None or seconds is not None):
+        raise node.error(
+            "it says neither how many calls or requests in how many seconds, nor how many calls at a time",
+            _RATES,
+        )
     usual = RateLimit()
     return RateLimit(
         of=_globs(of) if of else usual.of,
@@ -246,6 +253,7 @@ def _rate_limit(node: Node) -> RateLimit:
         groups=_groups(groups) if groups else None,
         if_store_fails=(failure.choice(STORE_FAILURES, _FAILURE) if failure else None)
         or usual.if_store_fails,
+        requests=requests.integer(1, MOST_CALLS) if requests else 0,
     )
 
 

@@ -46,7 +46,8 @@ def access_form() -> Schema:
 def rate_limits_form() -> Schema:
     """The form of ``rate_limits``."""
     return {
-        "description": "How many calls each person who calls over HTTP may make: a list of limits.",
+        "description": "How many calls and requests each person who calls over HTTP may make: a list of "
+        "limits.",
         "type": ["array", "null"],
         "items": {"$ref": "#/$defs/rate_limit"},
     }
@@ -60,7 +61,7 @@ def replicas_form() -> Schema:
 def _rate_limit() -> Schema:
     usual = RateLimit()
     return object_of(
-        "How many calls each person may make.",
+        "How many calls or requests each person may make.",
         {
             "of": {
                 "description": "What is counted, together: globs of servers, or with __ of tools with their "
@@ -79,6 +80,12 @@ def _rate_limit() -> Schema:
                 http.STORE_FAILURES,
                 "While the store can't count calls: each process counts them by itself, or they are refused.",
                 usual.if_store_fails,
+            ),
+            "requests": integer(
+                "Instead of calls: so many HTTP requests of any kind at once, and as many again in the time "
+                "of seconds. Further ones are refused with 429.",
+                least=1,
+                most=http.MOST_CALLS,
             ),
         },
     )

@@ -233,10 +233,11 @@ class TelemetryConfig(msgspec.Struct, frozen=True):
 
 
 class RateLimit(msgspec.Struct, frozen=True):
-    """How many calls each person may make. of: globs of servers, or with ``__`` of tools, which are counted
-    together. calls, seconds: so many at once, and as many again in this time; 0 calls for no such limit.
-    concurrent: so many at a time; None for any number. groups: whom it is for; None for everybody.
+    """How many calls or requests each person may make. of: globs of servers, or with ``__`` of tools, which
+    are counted together. calls, seconds: so many at once, and as many again in this time; 0 calls for no such
+    limit. concurrent: so many at a time; None for any number. groups: whom it is for; None for everybody.
     if_store_fails: while the store can't count calls, each process does ("local"), or they are refused.
+    requests: as calls, but of HTTP requests of any kind; 0 for a limit of calls.
     """
 
     of: tuple[str, ...] = ("*",)
@@ -245,6 +246,7 @@ class RateLimit(msgspec.Struct, frozen=True):
     concurrent: int | None = None
     groups: frozenset[str] | None = None
     if_store_fails: StoreFailure = "local"
+    requests: int = 0
 
 
 class ResultsConfig(msgspec.Struct, frozen=True):

@@ -82,7 +82,8 @@ class RateLimits:
         statistics: Statistics | None = None,
     ) -> None:
         """clock: seconds. shared: None to count in this process alone. statistics: has what is refused."""
-        self._limits, self._clock, self._shared = tuple(map(_Limit, configured)), clock, shared
+        of_calls = (each for each in configured if not each.requests)  # see `server.http.request_limits`
+        self._limits, self._clock, self._shared = tuple(map(_Limit, of_calls)), clock, shared
         self._statistics = statistics or Statistics()
         self._buckets: OrderedDict[tuple[int, PrincipalId], _Bucket] = OrderedDict()
 

@@ -382,7 +382,7 @@ class ToolCaller:
     def start(self) -> None:
         """Connects to the store if calls are counted there."""
         config = self._current.config
-        counts = config.http.has_people and bool(config.rate_limits)
+        counts = config.http.has_people and any(limit.calls for limit in config.rate_limits)
         if counts and (shared := self._share_counts()) is not None:
             shared.connect()
 

@@ -106,6 +106,8 @@ class Daemon:
             return
         shared = await self.proxies.default()
         shared.begin()
+        if people is not None:
+            people.rate_limits = lambda: shared.proxy.config.rate_limits
         server = HttpServer(shared.endpoint, access, warn, people=people)
         self._address = address.url(listening.getsockname()[1])
         shared.run_file.address = self._address

@@ -7,11 +7,13 @@ whoever is refused is told where to get a token and what it needs, and nothing e
 from collections.abc import Callable, Sequence
 
 from mcpzip.config import Config
+from mcpzip.config.schema import RateLimit
 from mcpzip.identity.authenticator import Authenticator
 from mcpzip.identity.errors import IssuerUnavailableError, TokenError
 from mcpzip.identity.resource_metadata import challenge, metadata, metadata_paths, metadata_url
 from mcpzip.model.principal import Principal
 from mcpzip.server.http.request import HttpRequest
+from mcpzip.server.http.request_limits import RequestLimits
 from mcpzip.server.http.response import Header, Refusal
 from mcpzip.wire import INTERNAL_ERROR
 
@@ -28,6 +30,9 @@ class People:
         self._url = metadata_url(http)
         self._first_scopes = http.issuers[0].scopes if http.issuers else ()
         self.documents = dict.fromkeys(metadata_paths(http), metadata(http)) if http.issuers else {}
+        self.rate_limits: Callable[[], tuple[RateLimit, ...]] = lambda: config.rate_limits
+        """Those of the config in use."""
+        self._requests = RequestLimits(lambda: self.rate_limits())
         self._no_token = self._unauthorized("Send a bearer token as Authorization: Bearer TOKEN.")
 
     def admit(self, request: HttpRequest) -> Refusal | None:
@@ -80,7 +85,7 @@ class People:
         required = self._authenticator.required_scopes(principal)
         if principal.scopes.issuperset(required):
             request.principal = principal
-            return None
+            return self._requests.check(principal)
         reason = f"The token lacks a scope; it has to have: {' '.join(required)}."
         return Refusal(403, reason, (self.scopes_challenge((), principal),))
 

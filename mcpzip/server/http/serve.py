@@ -178,6 +178,8 @@ async def _serve_clients(
             replicas.end()
         proxy.notifier.close()
 
+    if people is not None:
+        people.rate_limits = lambda: proxy.config.rate_limits
     try:
         proxy.start()
         forwarder = None if replicas is None else replicas.forwarder

@@ -18,6 +18,7 @@ from mcpzip_fakes.oauth.server import FakeAuth
 from mcpzip.auth.challenge import _PARAMETER
 from mcpzip.config import Config
 from mcpzip.config.reading import parse
+from mcpzip.config.schema import RateLimit
 from mcpzip.identity import jwks
 from mcpzip.identity.api_keys import new_key, remove_keys
 from mcpzip.model import limits
@@ -495,3 +496,28 @@ async def test_after_an_event_there_is_no_header_any_more(auth: FakeAuth) -> Non
         reply = await web.ask("POST", body, **headers, **token)
         assert (reply.status, len(reply.messages)) == (200, 2)
         assert reply.last["error"]["message"] == "It lacks a scope."
+
+
+# --- how many requests
+
+
+async def test_who_makes_too_many_requests_is_told_when_to_try_again(auth: FakeAuth) -> None:
+    known, limits = people(auth), [RateLimit(requests=2, seconds=3_600, groups=frozenset({"agents"}))]
+    known.rate_limits = lambda: tuple(limits)
+    async with site(Script(who=who), people=known) as web:
+        agent = auth.sign(sub="u1", aud=URL, groups=["agents", "dev"])
+        other = auth.sign(sub="u2", aud=URL, groups=["dev"])
+        assert [(await call(web, agent)).status for _ in range(2)] == [200, 200]
+        reply = await call(web, agent)
+        assert reply.status == 429
+        assert 1_795 <= int(reply.headers["retry-after"]) <= 1_800
+        assert reply.headers["content-type"] == "application/json"
+        assert "2 requests in 3600 s. This one was not read: try again in" in reply.last["error"]["message"]
+        invalid = await web.ask("POST", b"no JSON", **{**CALL_HEADERS, "Authorization": f"Bearer {agent}"})
+        assert invalid.status == 429
+        stream = await web.ask("GET", None, Authorization=f"Bearer {agent}", Accept="text/event-stream")
+        assert stream.status == 429
+        assert [(await call(web, other)).status for _ in range(5)] == [200] * 5
+        assert (await call(web, "wrong")).status == 401
+        limits[:] = [RateLimit(calls=1)]  # an edit of the config
+        assert [(await call(web, agent)).status for _ in range(3)] == [200] * 3

@@ -159,12 +159,16 @@ def test_rate_limits() -> None:
             {"calls": 60},
             {"of": ["crm", "time__*"], "calls": 5, "seconds": 0.5, "concurrent": 2, "groups": ["a"]},
             {"concurrent": 4},
+            {"calls": 1, "if_store_fails": "deny"},
+            {"requests": 600, "groups": ["a"]},
         ]
     ).rate_limits
     assert found == (
         RateLimit(calls=60),
         RateLimit(("crm", "time__*"), 5, 0.5, 2, frozenset("a")),
         RateLimit(concurrent=4),
+        RateLimit(calls=1, if_store_fails="deny"),
+        RateLimit(requests=600, groups=frozenset("a")),
     )
     assert read().rate_limits == ()
 
@@ -183,6 +187,10 @@ def test_rate_limits() -> None:
         ([{"calls": 1, "of": []}], "rate_limits[0].of: found an empty list"),
         ([{"calls": 1, "groups": []}], "rate_limits[0].groups: found an empty list"),
         ([{"concurrent": "many"}], "rate_limits[0].concurrent: found a string"),
+        ([{"calls": 1, "if_store_fails": "open"}], "rate_limits[0].if_store_fails: found 'open'"),
+        ([{"requests": 0}], "rate_limits[0].requests: found 0"),
+        ([{"requests": 1, "calls": 1}], "rate_limits[0]: a limit of requests has only seconds and groups"),
+        ([{"requests": 1, "of": "crm"}], "rate_limits[0]: a limit of requests has only seconds and groups"),
     ],
 )
 def test_a_mistake_in_a_limit_says_where_it_is(rates: object, found: str) -> None:
