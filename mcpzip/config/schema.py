@@ -38,8 +38,9 @@ AuthGrant = Literal["authorization_code", "client_credentials"]
 AuthStore = Literal["file", "keyring"]
 LogLevel = Literal["debug", "info", "warning", "error", "off"]
 Decision = Literal["allow", "ask", "deny"]
-StoreFailure = Literal["local", "deny"]
 """What happens to a call: it runs, a person is asked before, or it is refused."""
+StoreFailure = Literal["local", "deny"]
+"""What happens while the store can't count calls: each process counts by itself, or calls are refused."""
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 """The mildest first."""
 
