@@ -17,6 +17,7 @@ from mcpzip.cli.parameters import config_option, examples, hint, json_option, se
 from mcpzip.config import config_path
 from mcpzip.config.paths import find_project, logs_folder
 from mcpzip.config.secrets import masked_entry
+from mcpzip.config.store_opening import place_of
 from mcpzip.doctor.examination import examine
 from mcpzip.doctor.finding import GROUPS, Finding
 from mcpzip.doctor.server_checks import Tried, try_servers
@@ -128,6 +129,8 @@ def _show(findings: list[Finding], setup: Setup, *, offline: bool) -> None:
     )
     if any(finding.fix for finding in findings):
         console.say(f"{hint('doctor', '--fix')} fixes what is marked with *.")
+    if setup.config is not None and setup.config.store is not None:
+        console.say(f"Sign-ins, pins and allowed calls are in {place_of(setup.config.store)}.")
     if findings:
         console.say(f"The log is in {logs_folder(setup.path)}: {hint('logs')}")
 

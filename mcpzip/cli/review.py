@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 
 import click
 
-from mcpzip.catalog import snapshot
+from mcpzip.catalog import Catalog, snapshot
 from mcpzip.cli import console
 from mcpzip.cli.parameters import config_option, examples, hint, json_option, server_names
 from mcpzip.cli.proxy_session import unknown_server
@@ -24,7 +24,7 @@ from mcpzip.model.errors import McpzipError
 from mcpzip.model.names import join
 from mcpzip.pins.difference import Difference, differences, visible
 from mcpzip.pins.record import Event, counted, kind_and_name
-from mcpzip.pins.review import HeldItem, Review
+from mcpzip.pins.review import HeldItem, Review, why
 from mcpzip.pins.store import PinsUnusableError
 from mcpzip.system.terminal import is_interactive
 
@@ -70,9 +70,22 @@ def review(
     What is held back is absent for agents. Only a person at a terminal can approve it.
     """
     loaded = load(config_path(config, os.environ), os.environ, find_project(os.environ))
-    found = Review(loaded)
-    if repair:
-        return _repair(found, loaded)
+    with Review(loaded) as found:
+        if repair:
+            return _repair(found, loaded)
+        return _review(found, loaded, words, approve, reject, every, history, as_json)
+
+
+def _review(
+    found: Review,
+    loaded: Config,
+    words: tuple[str, ...],
+    approve: bool,
+    reject: bool,
+    every: bool,
+    history: bool,
+    as_json: bool,
+) -> int:
     try:
         servers, names = _selection(found, loaded, words, decided=approve or reject)
         if history:
@@ -93,6 +106,8 @@ def review(
 
 
 def _unusable(error: PinsUnusableError) -> str:
+    if not error.repairable:
+        return f"{error}. Until then nothing new or changed of a server is offered."
     repair = hint("review", "--repair")
     remedy = (
         f"Use that version; or begin anew with what is offered now: {repair}"
@@ -157,12 +172,13 @@ def _apply(found: Review, items: Sequence[HeldItem], *, approve: bool) -> int:
     try:
         late = found.approve(items) if approve else found.reject(items)
     except OSError as error:
-        raise McpzipError(f"{found.path} can't be written: {error.strerror or error}.") from error
+        raise McpzipError(f"{found.place} can't be written: {why(error)}.") from error
     for item in items:
         if item in late:
             console.warn(f"{_title(item)} has changed since it was shown, and stays held: {hint('review')}")
         elif approve:
-            console.say(f"Approved {_title(item)} ({item.fingerprint}). Agents see it within a second.")
+            soon = "within seconds, on all machines" if found.shared else "within a second"
+            console.say(f"Approved {_title(item)} ({item.fingerprint}). Agents see it {soon}.")
         else:
             console.say(f"Rejected {_title(item)} ({item.fingerprint}). It stays away.")
     return 1 if late else 0
@@ -175,6 +191,8 @@ def _in_folder(folder: str, *words: str) -> str:
 
 def _look(found: Review, held: Sequence[HeldItem]) -> int:
     waiting = [item for item in held if not item.hold.rejected]
+    if found.shared:
+        console.note(f"The pins are in {found.place}, for all machines that use it.")
     for folder in found.projects():
         console.note(f"Something of a project's servers is held back too: {_in_folder(folder)}")
     if not waiting:
@@ -213,8 +231,16 @@ def _repair(found: Review, config: Config) -> int:
     catalog, warnings = snapshot.load_for(config)
     for warning in warnings:
         console.warn(warning)
-    offered = [f"{name}: {len(record.entries):,} tools" for name, record in catalog.servers.items()]
-    console.say(f"A new {found.path} pins what is offered now: {'; '.join(offered) or 'nothing'}.")
+    try:
+        servers = found.to_repair(catalog)
+    except PinsUnusableError as error:
+        raise McpzipError(_unusable(error)) from error
+    if found.shared and not servers:
+        console.say(f"All pins in {found.place} can be used. Nothing was changed.")
+        return 0
+    offered = [f"{name}: {_tools(catalog, name)}" for name in servers]
+    what = f"New pins in {found.place} are" if found.shared else f"A new {found.place} pins"
+    console.say(f"{what} what is offered now: {'; '.join(offered) or 'nothing'}.")
     if not is_interactive(sys.stdin.fileno()):
         console.warn(_NOBODY.format("do that"))
         return 1
@@ -224,10 +250,15 @@ def _repair(found: Review, config: Config) -> int:
     try:
         backup = found.repair(catalog)
     except OSError as error:
-        raise McpzipError(f"{found.path} can't be written: {error.strerror or error}.") from error
+        raise McpzipError(f"{found.place} can't be written: {why(error)}.") from error
     kept = f" The earlier file is {backup}." if backup else ""
     console.say(f"Written.{kept} What was held is examined when its server is listed: {hint('refresh')}")
     return 0
+
+
+def _tools(catalog: Catalog, server: str) -> str:
+    record = catalog.servers.get(server)
+    return "nothing" if record is None else f"{len(record.entries):,} tools"
 
 
 # --- showing ------------------------------------------------------------------------------------------------

@@ -139,6 +139,11 @@ def pins_path(config_path: str) -> str:
     return os.path.join(os.path.dirname(config_path), "pins", os.path.basename(config_path))
 
 
+def seen_path(config_path: str, what: str) -> str:
+    """The file of what this machine has seen last in the store that it shares. what: pins …"""
+    return os.path.join(cache_folder(config_path), f"{os.path.basename(config_path)}.{what}-seen.json")
+
+
 def history_folder(config_path: str) -> str:
     """The folder of the versions of this config, or of another one beside it, that mcpzip replaced."""
     return os.path.join(os.path.dirname(config_path), "history")

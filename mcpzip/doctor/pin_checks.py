@@ -11,27 +11,28 @@ from mcpzip.pins.record import counted
 from mcpzip.pins.review import HeldItem, Review
 from mcpzip.pins.store import PinsUnusableError
 
+_REMEDY = 'Start the store, or correct "store" in the config.'
 _EVIDENCE, _IN_BRIEF = 5, 3  # held items that are named
 _REASONS, _WHY, _EXCERPT = 3, 200, 80  # reasons that are told of one; characters of each, and of its excerpt
 
 
 def check_pins(setup: Setup) -> Iterator[Finding]:
-    """The file of pins, and what is held by it. Rejected items are not told again."""
+    """The pins, and what is held by them. Rejected items are not told again."""
     if setup.config is None:
         return
-    review = Review(setup.config)
-    try:
-        held = review.held(setup.config.servers)
-    except PinsUnusableError as error:
-        yield Finding(
-            "error",
-            "files.pins",
-            review.path,
-            f"{error}. Until then nothing new or changed of a server is offered.",
-            remedy="Pin what is offered now.",
-            command=setup.mcpzip("review", "--repair"),
-        )
-        return
+    with Review(setup.config) as review:
+        try:
+            held = review.held(setup.config.servers)
+        except PinsUnusableError as error:
+            yield Finding(
+                "error",
+                "files.pins",
+                review.place,
+                f"{error}. Until then nothing new or changed of a server is offered.",
+                remedy="Pin what is offered now." if error.repairable else _REMEDY,
+                command=setup.mcpzip("review", "--repair") if error.repairable else "",
+            )
+            return
     waiting = [item for item in held if not item.hold.rejected]
     for server, items in groupby(waiting, key=lambda item: item.server):
         found = list(items)
@@ -56,7 +57,9 @@ def held_in_brief(config: Config, servers: Collection[str]) -> Mapping[str, str]
     """What is held back of each server, and why, by its name; rejected items are not told."""
     told: dict[str, list[str]] = {}
     try:
-        for item in Review(config).held(servers):
+        with Review(config) as review:
+            held = review.held(servers)
+        for item in held:
             if not item.hold.rejected:
                 told.setdefault(item.server, []).append(described(item))
     except PinsUnusableError:

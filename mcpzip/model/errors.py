@@ -223,14 +223,14 @@ class StoreError(McpzipError, OSError):
 
     It is an OSError too, because whoever keeps something in files or in the store treats both alike.
 
-    fault: what is wrong.
+    fault: what is wrong. found: that in words.
     """
 
     def __init__(self, place: str, fault: StoreFault, found: str, remedy: str = "") -> None:
         """place: its address without a password. found: what is wrong, as a sentence about it without a full
         stop. remedy: as a sentence; "" for that of the fault.
         """
-        self.fault = fault
+        self.fault, self.found = fault, found
         super().__init__(f"The store {place}: {found}. {remedy or _STORE_REMEDIES[fault]}")
 
 

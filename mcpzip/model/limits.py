@@ -308,6 +308,12 @@ one is not used."""
 PIN_TEXTS = 64 * MiB
 """The stored texts of one server's pinned and held items, with earlier ones as long as there is room. Of what
 has no room no difference can be shown."""
+SHARED_PINS = 8 * MiB
+"""The pins of one server in a store that processes share, before they are compressed. Larger ones are not
+written, so that what would be pinned is held; larger ones are not used."""
+SHARED_PIN_TEXTS = 8 * MiB
+"""The texts of one server's pinned and held items in such a store, before they are compressed, with earlier
+ones as long as there is room. Of what has no room no difference can be shown."""
 PIN_COUNTER = 4_096
 """The file with the last counter of the pins. A larger file is not used."""
 REFUSED = 8 * 1024 * 1024
@@ -361,6 +367,9 @@ STORE_BUCKETS = 1_000
 STORE_COUNTING = 0.25
 """Seconds for which a call waits until the store has counted it. After that it goes on as ``if_store_fails``
 says."""
+SEEN = 4 * MiB
+"""The list of what this machine has seen last in the store. A larger file is not used: an earlier value
+that somebody puts back is not recognized then."""
 
 # --- results that are kept ---------------------------------------------------------------------------------
 

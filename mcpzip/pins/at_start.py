@@ -1,20 +1,23 @@
 """Whether the pins matter to the first searches of a start, by what is on disk.
 
-The rule: it is answered without loading the checks, which take longer than a search.
+The rule: it is answered without loading the checks, which take longer than a search. No search waits for a
+store: what is new in it is taken up as soon as it is read.
 """
 
 from mcpzip.catalog import Catalog
 from mcpzip.config import Config
 from mcpzip.pins.record import ServerPins
-from mcpzip.pins.store import PinStore, PinsUnusableError, server_key
+from mcpzip.pins.store import PinFile, PinsUnusableError, server_key
 
 
 def pins_matter(config: Config, catalog: Catalog) -> bool:
     """Whether something is held back, or was approved after ``catalog`` was written and isn't in it, or the
     file of pins can't be used. Reads the file.
     """
+    if config.store is not None:
+        return False
     try:
-        servers = PinStore(config.path).load().servers
+        servers = PinFile(config.path).load().servers
     except PinsUnusableError:
         return True
     if any(server.held for server in servers.values()):

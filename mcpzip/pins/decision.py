@@ -242,6 +242,38 @@ def pinned_as_is(items: Iterable[Item], lists: Collection[Kind], now: float) -> 
     return ServerPins(now, tuple(lists), pins, {}, (event,))
 
 
+def moved_in(shared: ServerPins | None, own: ServerPins, now: float) -> ServerPins | None:
+    """The pins of a server from now on, when a machine that has ``own`` in its file begins to share them with
+    others; None if ``shared`` stay as they are.
+
+    Where nobody has pins of the server yet, those of the machine are everybody's. Else the shared ones count,
+    but nothing is let in by that which the machine held back: it stays held, unless a person has approved
+    exactly that, and nobody here has rejected it since.
+    """
+    if shared is None:
+        return own
+    pins, held, events = dict(shared.pins), dict(shared.held), list(shared.events)
+    yes = {(each.item, each.after): each.at for each in shared.events if each.what == "approved"}
+    no = {(each.item, each.after): each.at for each in own.events if each.what == "rejected"}
+    for key, hold in own.held.items():
+        pin, other, this = pins.get(key), held.get(key), (key, hold.digest)
+        if other is not None and other.digest == hold.digest:
+            if other.rejected or not hold.rejected:
+                continue
+        elif this in yes and not (hold.rejected and no.get(this, hold.at) >= yes[this]):
+            continue
+        elif pin is not None and pin.gone is None and pin.digest == hold.digest:
+            del pins[key]
+        elif other is not None or not hold.rejected:
+            continue  # the others decide when they are listed it
+        held[key] = hold
+        note = "; ".join(("it was held on another machine", *hold.reasons))
+        events.append(Event(now, "rejected" if hold.rejected else "held", key, note, b"", hold.digest))
+    if held == shared.held:
+        return None
+    return ServerPins(shared.first_seen, shared.lists, pins, held, tuple(events[-EVENTS:]))
+
+
 def _words(body: bytes) -> frozenset[bytes]:
     return frozenset(_WORD.findall(body[:65_536]))
 

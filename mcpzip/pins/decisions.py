@@ -1,19 +1,21 @@
-"""The decisions of one proxy about what servers list: what is held, and what of that is in the file of pins.
+"""The decisions of one proxy about what servers list: what is held, and what of that is pinned.
 
 The rules:
 
 1. What isn't offered never enters the catalog. So nothing that reads the catalog, its snapshot or the search
    index has to know of pins.
-2. If the file of pins can't be used, what the catalog has already stays, because it was decided earlier.
-   Anything else is held, until a person has repaired the file.
+2. If the pins can't be used, what the catalog has already stays, because it was decided earlier. Anything
+   else is held, until a person has repaired them, or the store where they are can be used.
 3. If a decision can't be written, nothing is pinned by it, and what it would have taken over is held. The
    exception is a folder that never had pins and can't be written: there nothing can be kept at all.
+4. No request of a client waits for a store, but for lists in ``transparent`` at the very start.
 """
 
 import errno
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mcpzip.catalog import Catalog, Listed, ServerRecord
@@ -21,12 +23,14 @@ from mcpzip.checks.prefilter import suspects
 from mcpzip.config import Config, ServerConfig
 from mcpzip.config.paths import mcpzip_command
 from mcpzip.model import limits
+from mcpzip.model.errors import StoreError
 from mcpzip.model.surface import Item, Kind
 from mcpzip.pins.decision import Judge, decide, verify
 from mcpzip.pins.digests import item_digest, raw_digest
 from mcpzip.pins.held import NOTHING, UNKNOWN, Held
+from mcpzip.pins.opening import open_pins
 from mcpzip.pins.record import KINDS, Hold, ServerPins, key_of, kind_and_name
-from mcpzip.pins.store import Pins, PinStore, PinsUnusableError, Version, server_key, text_of
+from mcpzip.pins.store import KnownPins, PinsUnusableError, Version, server_key, text_of
 from mcpzip.pins.surface import Surface
 
 if TYPE_CHECKING:
@@ -36,22 +40,28 @@ _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class Decisions:
-    """The pins of one proxy. Methods that read the file or look at a listing are for a thread."""
+    """The pins of one proxy. Methods that read pins or look at a listing are for a thread."""
 
     def __init__(
         self, config: Config, catalog: Callable[[], Catalog], warn: Callable[[str], None] = lambda text: None
     ) -> None:
         """catalog: what was admitted of all servers."""
         self._config, self._catalog, self._warn = config, catalog, warn
-        self._store = PinStore(config.path)
+        self._store = open_pins(config)
         self._lock = threading.Lock()
-        self._pins: Pins | None = None
+        self._pins: KnownPins | None = None
         self._version: Version | None = None
-        """Of the file that was read; None if none was."""
+        """Of the pins that were read; None if none were."""
         self._taken_up: Version | None = None
         """The same, for what was done with it (`reload`)."""
         self._decided: dict[str, Version] = {}
-        """The version of the file before the last decision about a server."""
+        """The version of the pins before the last decision about a server."""
+        self._unusable: frozenset[str] = frozenset()
+        """The servers whose pins could not be used when they were read."""
+        self._is_pending = False
+        """Whether that was because they were not read from the store yet."""
+        self._unrecorded: set[str] = set()
+        """The servers about whose last listing nothing could be decided, or written."""
         self._released = False
         self._compared: tuple[object, Others, object] | None = None
         """See `_others`: of which lists it was made (which must live as long as their ids count), and it."""
@@ -71,11 +81,11 @@ class Decisions:
     # --- what is held ---
 
     def held(self, server: str) -> Held:
-        """What is held of ``server``, as far as it is known: `load` first. If the file can't be used,
+        """What is held of ``server``, as far as it is known: `load` first. If its pins can't be used,
         everything that isn't offered may be.
         """
         held = self._held.get(server)
-        if held is None and self._version is not None and self._pins is None:
+        if held is None and self._version is not None and server in self._unusable:
             config = self._config.servers.get(server)
             return NOTHING if config is None or config.trust == "open" else UNKNOWN
         return held or NOTHING
@@ -91,14 +101,19 @@ class Decisions:
 
     @property
     def loaded(self) -> bool:
-        """Whether what other processes hold is known."""
-        return self._version is not None
+        """Whether what other processes hold is known, or why it isn't."""
+        return self._version is not None and not self._is_pending
 
-    def load(self) -> None:
-        """Reads what is held, unless that was done."""
+    def load(self, *, wait: bool = False) -> None:
+        """Reads what is held, unless that was done. wait: also for a store."""
+        self._begin(wait=wait)
         with self._lock:
-            if self._version is None:
+            if not self.loaded:
                 self._read()
+
+    def close(self) -> None:
+        """Ends what is open. It may block for a few seconds."""
+        self._store.close()
 
     # --- decisions ---
 
@@ -107,6 +122,7 @@ class Decisions:
         server = self._config.servers.get(update.server)
         if server is None:
             return update
+        self._wait([server.name])
         self._decided[server.name] = self._store.version()
         surface = Surface(update.record)
         listed = [kind for kind in KINDS if kind not in update.unlisted]
@@ -137,16 +153,18 @@ class Decisions:
         config = self._config.servers.get(server)
         if config is None or config.trust == "open":
             return {}
+        self._wait([server])
         try:
-            known = self._store.load().servers.get(self._key(server))
+            known = self._store.load().of(self._key(server))
         except PinsUnusableError as error:
             return _other_than(self._catalog().servers.get(server), items, _reason(error))
         return verify(known, items, time.time())
 
     def reload(self) -> "tuple[list[tuple[ServerRecord, ServerRecord]], list[str]]":
-        """Takes up what was written to the file since it was read. Returns the records of servers of which
+        """Takes up what was written to the pins since they were read. Returns the records of servers of which
         something else is offered now, with what is offered; and the servers that have to be listed for that.
         """
+        self._begin(wait=True)
         with self._lock:
             if self._taken_up == self._store.version():
                 return [], []
@@ -160,11 +178,15 @@ class Decisions:
             unknown: list[str] = []
             for name, record in catalog.servers.items():
                 config = self._config.servers.get(name)
-                known = pins.servers.get(self._key(name))
-                if config is None or known is None or config.trust == "open":
+                if config is None or config.trust == "open" or name in self._unusable:
+                    continue
+                if name in self._unrecorded:
+                    unknown.append(name)
+                if (known := pins.of(self._key(name))) is None:
                     continue
                 surface = self._listed.get(name) or Surface(record)
-                if (was_unusable and self.held(name).holds) or _lacks(known, surface, record.fetched_at):
+                lacks = _lacks(known, surface, record.fetched_at)
+                if name not in unknown and (lacks or (was_unusable and self.held(name).holds)):
                     unknown.append(name)
                 held = self._still_held(known, self.held(name), surface)
                 self._keep(name, held, surface if name in self._listed else None)
@@ -174,7 +196,7 @@ class Decisions:
 
     @property
     def outdated(self) -> bool:
-        """Whether the file was written since `reload`."""
+        """Whether the pins were written since `reload`."""
         return self._taken_up is not None and self._taken_up != self._store.version()
 
     # --- parts of a decision ---
@@ -192,7 +214,7 @@ class Decisions:
         try:
             pins = self._store.load()
             judge, now = self._judge(server, key, now_listed), time.time()
-            known = pins.servers.get(key)
+            known = pins.of(key)
             decision = decide(known, now_listed, listed, server.trust, judge, now) if known else None
             if decision is None or decision.changed:
 
@@ -205,11 +227,14 @@ class Decisions:
                 self._store.change(key, decide_again)
                 assert decision is not None
         except PinsUnusableError as error:
+            self._unrecorded.add(server.name)
             self._tell(str(error))
             return {} if server.trust == "open" else _other_than(offered, items, _reason(error))
         except OSError as error:
-            return self._unrecorded(server, items, offered, error)
+            self._unrecorded.add(server.name)
+            return self._without_record(server, items, offered, error)
         self.problem = ""
+        self._unrecorded.discard(server.name)
         held = dict(decision.held)
         if server.trust != "open":
             before = decision.pins.held
@@ -259,11 +284,11 @@ class Decisions:
 
         return Judge(risks, flaws_of, body)
 
-    def _unrecorded(
+    def _without_record(
         self, server: ServerConfig, items: list[Item], offered: ServerRecord | None, error: OSError
     ) -> dict[str, Hold]:
-        why = error.strerror or str(error)
-        problem = f"{self._store.path} can't be written ({why})"
+        why = error.found if isinstance(error, StoreError) else error.strerror or str(error)
+        problem = f"{self._store.place} can't be written ({why})"
         if error.errno in _READ_ONLY and not self._store.existed():
             self._tell(problem, "What servers change between two starts goes unnoticed")
             return {}
@@ -271,11 +296,12 @@ class Decisions:
         if server.trust == "open":
             return {}
         try:
-            pins = self._store.load().servers.get(self._key(server.name))
+            pins = self._store.load().of(self._key(server.name))
         except PinsUnusableError as unusable:
             return _other_than(offered, items, _reason(unusable))
         held = verify(pins, items, time.time())
-        reason = f"it can't be pinned, because the file of pins can't be written ({why})"
+        where = "the store" if self._store.shared else "the file of pins"
+        reason = f"it can't be pinned, because {where} can't be written ({why})"
         return _other_than(offered, [item for item in items if key_of(item) in held], reason)
 
     def _tell(self, problem: str, effect: str = "Nothing new or changed of a server is offered") -> None:
@@ -324,20 +350,42 @@ class Decisions:
         else:
             self._listed.pop(server, None)
 
+    def _begin(self, *, wait: bool = False) -> None:
+        """Has the pins of all servers read that were not read yet."""
+        if wait:
+            self._wait(self._config.servers)
+            return
+        with suppress(OSError):  # the store is closed
+            self._store.begin([*map(self._key, self._config.servers)])
+
+    def _wait(self, servers: Iterable[str]) -> None:
+        """Waits until the pins of ``servers`` are read, or can't be."""
+        with suppress(OSError):  # the store is closed
+            self._store.wait([*map(self._key, servers)])
+
     def _read(self) -> None:
-        """Reads the file. What this process decided itself stays."""
-        version = self._store.version()
+        """Reads the pins. What this process decided itself stays."""
+        version, unusable = self._store.version(), dict[str, PinsUnusableError]()
         try:
             self._pins = self._store.load()
         except PinsUnusableError as error:
-            self._pins = None
-            self._tell(str(error))
+            self._pins, unusable = None, dict.fromkeys(self._config.servers, error)
         else:
-            self.problem = ""
             for name, config in self._config.servers.items():
-                known = self._pins.servers.get(self._key(name))
+                try:
+                    known = self._pins.of(self._key(name))
+                except PinsUnusableError as error:
+                    unusable[name] = error
+                    continue
                 if known is not None and name not in self._held:
                     self._held[name] = NOTHING if config.trust == "open" else Held(known.held)
+        self._unusable = frozenset(unusable)
+        self._is_pending = any(error.is_pending for error in unusable.values())
+        problems = [str(error) for error in unusable.values() if not error.is_pending]
+        if problems:
+            self._tell(problems[0])
+        elif not self._is_pending:
+            self.problem = ""
         self._version = version  # last, because other threads ask `loaded` and then what is held
 
     def _key(self, server: str) -> str:

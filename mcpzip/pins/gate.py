@@ -24,7 +24,7 @@ class Gate:
     def __init__(
         self, config: Config, catalog: Callable[[], Catalog], warn: Callable[[str], None] = lambda text: None
     ) -> None:
-        """catalog: what was admitted of all servers. warn: is told why the file of pins can't be used."""
+        """catalog: what was admitted of all servers. warn: is told why the pins can't be used."""
         self._config, self._catalog, self._warn = config, catalog, warn
         self._made: Decisions | None = None
         self._making = threading.Lock()
@@ -60,7 +60,7 @@ class Gate:
 
     @property
     def problem(self) -> str:
-        """Why the file of pins can't be used, as far as it was read; "" if it can."""
+        """Why the pins can't be used, as far as they were read; "" if they can."""
         return "" if self._made is None else self._made.problem
 
     @property
@@ -76,9 +76,14 @@ class Gate:
         """What is held of ``server``."""
         return self._decisions.held(server)
 
-    def load(self) -> None:
-        """Reads what is held, unless that was done."""
-        self._decisions.load()
+    def load(self, *, wait: bool = False) -> None:
+        """Reads what is held, unless that was done. wait: also for a store."""
+        self._decisions.load(wait=wait)
+
+    def close(self) -> None:
+        """Ends what is open. It may block for a few seconds."""
+        if self._made is not None:
+            self._made.close()
 
     # --- decisions ---
 
@@ -99,7 +104,7 @@ class Gate:
 
     @property
     def outdated(self) -> bool:
-        """Whether the file was written since `reload`."""
+        """Whether the pins were written since `reload`."""
         return self._made is not None and self._made.outdated
 
     def reload(self) -> "tuple[list[tuple[ServerRecord, ServerRecord]], list[str]]":

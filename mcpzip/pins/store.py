@@ -1,6 +1,6 @@
-"""The file of pins, beside the config.
+"""Where pins are kept: the file beside the config. `pins.shared_pins` has the other place.
 
-The rules:
+The rules of the file:
 
 1. A file that can't be used is an error, never an empty file: without pins nothing can be compared. Only
    where there never was a file is there nothing to compare with.
@@ -20,8 +20,9 @@ import os
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Protocol
 from zlib import crc32
 
 import msgspec
@@ -45,17 +46,89 @@ _LOCK_WAIT = 10.0
 Version = tuple[int, ...]
 """What changes with each write of the file."""
 
+Texts = Mapping[bytes, bytes]
+"""Of items, by digest."""
+
 Decide = Callable[[ServerPins | None], tuple[ServerPins, Mapping[bytes, bytes]] | None]
 """Gives the pins of a server from now on, and texts of its items by digest; None if nothing changes. Its
 argument is the pins of now, which nobody else changes meanwhile."""
 
 
 class PinsUnusableError(McpzipError):
-    """The file of pins can't be used. later: whether a newer version of mcpzip wrote it."""
+    """The pins can't be used.
 
-    def __init__(self, path: str, why: str, *, later: bool = False) -> None:
-        super().__init__(f"{path} {why}")
-        self.later = later
+    later: whether a newer version of mcpzip wrote them. repairable: whether `mcpzip review --repair` helps;
+    if not, the text says what does. is_pending: whether they are being read for the first time.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        why: str,
+        *,
+        later: bool = False,
+        repairable: bool = True,
+        is_pending: bool = False,
+    ) -> None:
+        super().__init__(f"{place} {why}")
+        self.later, self.repairable, self.is_pending = later, repairable, is_pending
+
+
+class KnownPins(Protocol):
+    """The pins of all servers, as they were at one moment."""
+
+    @property
+    def servers(self) -> Mapping[str, ServerPins]:
+        """Those that can be used, by the servers' keys (`server_key`)."""
+
+    def of(self, key: str) -> ServerPins | None:
+        """Those of the server with ``key``; None if it was never listed. Raises PinsUnusableError."""
+
+
+class PinStore(Protocol):
+    """Where the pins are. Thread-safe; only `begin`, `version` and `load` don't wait for a disk or a network.
+
+    place: of it, for sentences. shared: whether other machines use it too.
+    """
+
+    place: str
+    shared: bool
+
+    def begin(self, keys: Collection[str]) -> None:
+        """Begins to read the pins of the servers with ``keys``, if that takes long."""
+
+    def wait(self, keys: Collection[str]) -> None:
+        """Waits until they are read, or can't be."""
+
+    def version(self) -> Version:
+        """Another one after each change that `load` shows."""
+
+    def existed(self) -> bool:
+        """Whether there are pins of some server, or were."""
+
+    def load(self) -> KnownPins:
+        """The pins. Raises PinsUnusableError if none can be used."""
+
+    def change(self, key: str, decide: Decide) -> None:
+        """Changes the pins of the server with ``key`` as ``decide`` says, and writes them. ``decide`` may be
+        called several times. Raises PinsUnusableError, OSError, and what ``decide`` raises.
+        """
+
+    def texts(self, key: str) -> dict[bytes, bytes]:
+        """The stored texts of the items of the server with ``key``, by digest. They may be wrong: use
+        `text_of`.
+        """
+
+    def replace(
+        self, servers: Mapping[str, ServerPins], gone: Collection[str], texts: Mapping[str, Texts]
+    ) -> str:
+        """Writes ``servers`` and their ``texts``, by the servers' keys, whatever is there now, and removes
+        the pins of the servers ``gone``. Returns where the earlier ones were moved to, "" for nowhere. Raises
+        OSError.
+        """
+
+    def close(self) -> None:
+        """Ends what it has open. It may block for a few seconds."""
 
 
 class Pins(Head):
@@ -63,6 +136,10 @@ class Pins(Head):
 
     counter: int
     servers: dict[str, ServerPins]
+
+    def of(self, key: str) -> ServerPins | None:
+        """The pins of the server with ``key``; None if it was never listed."""
+        return self.servers.get(key)
 
 
 class _Texts(Head):
@@ -102,21 +179,32 @@ def server_key(server: str, project: str = "") -> str:
     return f"{server}@{project}" if project else server
 
 
-class PinStore:
-    """The pins of the config at ``config_path``. Thread-safe.
+class PinFile:
+    """The pins of the config at ``config_path`` in their file. Thread-safe.
 
     At a first start many servers are listed at almost the same time, and the file has to be on the disk
     before anything is offered. So threads that wait for the file leave their changes to the one that has it,
     which writes all of them at once (`change`).
     """
 
+    shared = False
+
     def __init__(self, config_path: str) -> None:
-        self.path = pins_path(config_path)
+        self.place = self.path = pins_path(config_path)
         name = os.path.basename(config_path)
         self._counter_path = os.path.join(cache_folder(config_path), f"{name}.pins.json")
         self._lock = threading.RLock()
         self._waiting: deque[_Change] = deque()
         self._cached: tuple[Version, Pins] | None = None
+
+    def begin(self, keys: Collection[str]) -> None:
+        """Nothing has to begin."""
+
+    def wait(self, keys: Collection[str]) -> None:
+        """There is nothing to wait for."""
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def version(self) -> Version:
         """Of the file as it is now; () if there is none."""
@@ -196,15 +284,19 @@ class PinStore:
         servers = {**pins.servers, key: server}
         self._write(Pins(FORMAT.name, FORMAT.version, pins.counter + 1, servers))
 
-    def replace(self, servers: Mapping[str, ServerPins], texts: Mapping[str, Mapping[bytes, bytes]]) -> str:
-        """Writes a new file with ``servers``, whatever the file is now. texts: by the servers' keys. Returns
-        the path to which the file was renamed, "" if there was none. Raises OSError.
+    def replace(
+        self, servers: Mapping[str, ServerPins], gone: Collection[str], texts: Mapping[str, Texts]
+    ) -> str:
+        """Writes a new file with ``servers``, and what can be read of the file as it is, but for the servers
+        ``gone``. texts: by the servers' keys. Returns the path to which the file was renamed, "" if there was
+        none. Raises OSError.
         """
         from mcpzip.system.locks import locked_blocking  # only who writes needs it, and it takes long
 
         with self._lock:
             make_folders(os.path.dirname(self.path))
             with locked_blocking(f"{self.path}.lock", _LOCK_WAIT):
+                others = self._readable()
                 backup = f"{self.path}.bak"
                 try:
                     os.replace(self.path, backup)
@@ -214,7 +306,8 @@ class PinStore:
                     self._write_texts(key, server, texts.get(key, {}))
                 last = self._last_counter()
                 counter = 1 if last is None else last.counter + 1
-                self._write(Pins(FORMAT.name, FORMAT.version, counter, dict(servers)))
+                kept = {key: each for key, each in others.items() if key not in gone}
+                self._write(Pins(FORMAT.name, FORMAT.version, counter, {**kept, **servers}))
                 return backup
 
     def texts(self, key: str) -> dict[bytes, bytes]:
@@ -226,6 +319,13 @@ class PinStore:
             found = _TEXTS.decode(data, _Texts).texts
             return {bytes.fromhex(digest): bytes(text) for digest, text in found.items()}
         except (OSError, UnusableError, ValueError):
+            return {}
+
+    def _readable(self) -> dict[str, ServerPins]:
+        """What can be read of a file that isn't trusted."""
+        try:
+            return FORMAT.decode(read_state(self.path, limits.PINS), Pins).servers
+        except (OSError, UnusableError):
             return {}
 
     def _read(self) -> Pins:

@@ -44,6 +44,7 @@ from mcpzip.proxy.tool_caller import ToolCaller
 from mcpzip.proxy.tool_search import ToolSearch
 from mcpzip.proxy.unset_variables import with_reasons
 from mcpzip.proxy.views import Views
+from mcpzip.system.threads import in_thread
 from mcpzip.transport.base import BoundClient, Origin
 from mcpzip.transport.health import FAILING, Health, Rest
 from mcpzip.transport.pool import Pool
@@ -232,6 +233,7 @@ class Proxy:
             self._first_listings.close(),
             self.tool_caller.close(),
             self.heard.close(),
+            in_thread(self._gate.close, "pins"),
         )
 
     # --- edits of the config ---

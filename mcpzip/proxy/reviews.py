@@ -1,6 +1,6 @@
 """Decisions of a person, or of another process, about what servers offer, taken up while mcpzip runs.
 
-The rule: a decision is made on the command line and written to the file of pins; here it is only read.
+The rule: a decision is made on the command line and written to the pins; here it is only read.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class Reviews:
 
     @property
     def is_due(self) -> bool:
-        """Whether the file was written since it was read. May be called in a thread."""
+        """Whether the pins were written since they were read. May be called in a thread."""
         return self._gate.outdated
 
     def take_up(self) -> None:
@@ -105,9 +105,11 @@ class Reviews:
                 self._refresher.start(name)
 
     async def held(self) -> Mapping[str, str]:
-        """How many items of each server nobody has decided about, by its name: ``2 tools``."""
+        """How many items of each server nobody has decided about, by its name: ``2 tools``. For whoever has
+        time: it waits for a store.
+        """
         if not self._gate.loaded:
-            await in_thread(self._gate.load, "pins")
+            await in_thread(lambda: self._gate.load(wait=True), "pins")
         return self._gate.summaries()
 
     async def close(self) -> None:

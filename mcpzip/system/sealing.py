@@ -110,6 +110,11 @@ class KeyRing:
         sealed = self._cipher(self._first, purpose).encrypt(head[5:], content, head + associated_data)
         return base64.urlsafe_b64encode(head + sealed).rstrip(b"=").decode("ascii")
 
+    def is_current(self, token: str) -> bool:
+        """Whether ``token``, which this ring opens, is sealed with its first key."""
+        head = base64.urlsafe_b64decode(token[:8])
+        return head[1:5] == self._first
+
     def open(
         self, purpose: str, token: str, associated_data: bytes = b"", *, now: float | None = None
     ) -> bytes:

@@ -20,7 +20,7 @@ from mcpzip.model.errors import McpzipError
 from mcpzip.model.redaction import redact
 from mcpzip.pins.difference import visible
 from mcpzip.pins.record import Event, kind_and_name
-from mcpzip.pins.review import HeldItem, Review
+from mcpzip.pins.review import HeldItem, Review, why
 from mcpzip.pins.store import PinsUnusableError
 from mcpzip.policy.allowances import Allowance, allowances
 from mcpzip.policy.allowing import allow_once
@@ -101,7 +101,7 @@ class Permitted(msgspec.Struct, frozen=True):
 
 
 class _Pins(msgspec.Struct, frozen=True):
-    """What the file of pins says."""
+    """What the pins say."""
 
     part: Part[ShownItem]
     known: int
@@ -116,16 +116,18 @@ async def show(visit: Visit) -> Answer:
     wanted = visit.fields.get("find", "")[:LONGEST_FILTER]
     config = await _config(visit)
     page = visit.number("page")
-    problem, pins = "", _Pins(part_of([], 1), 0, [], [], [], "")
+    problem, repairable, pins = "", True, _Pins(part_of([], 1), 0, [], [], [], "")
     try:
         pins = await in_thread(lambda: _pins(config, wanted, page), "review")
     except PinsUnusableError as error:
         problem = f"{error}. Until then nothing new or changed of a server is offered."
+        repairable = error.repairable
     permitted = await in_thread(lambda: _permitted(config.path), "allowed")
     return visit.page(
         "review.html",
         pins=pins,
         problem=problem,
+        repairable=repairable,
         find=wanted,
         permitted=permitted,
         may_approve=person.is_present(),
@@ -196,24 +198,24 @@ async def _decide(visit: Visit, *, approve: bool) -> Answer:
     shown = visit.fields.get("held", ""), visit.fields.get("approved", "")
 
     def decided() -> Outcome:
-        review = Review(config)
-        item = _found(review, config, visit.name, wanted)
-        if item is None:
-            return "gone"
-        now = shown_item(item)
-        if (now.held, now.approved) != shown:
-            return "changed"
-        if approve and not now.whole:
-            return "unseen"
-        if review.approve([item]) if approve else review.reject([item]):
-            return "changed"
-        return "approved" if approve else "rejected"
+        with Review(config) as review:
+            item = _found(review, config, visit.name, wanted)
+            if item is None:
+                return "gone"
+            now = shown_item(item)
+            if (now.held, now.approved) != shown:
+                return "changed"
+            if approve and not now.whole:
+                return "unseen"
+            if review.approve([item]) if approve else review.reject([item]):
+                return "changed"
+            return "approved" if approve else "rejected"
 
     try:
         outcome = await in_thread(decided, "decision")
     except OSError as error:
-        why = f"{Review(config).path} can't be written: {error.strerror or error}."
-        return visit.refuse(503, "Nothing was decided", why)
+        said = f"{Review(config).place} can't be written: {why(error)}."
+        return visit.refuse(503, "Nothing was decided", said)
     if outcome in ("changed", "unseen"):
         problem = _CHANGED if outcome == "changed" else _UNSEEN
         return await _item_page(visit, config, wanted, problem=problem, status=409)
@@ -224,7 +226,8 @@ async def _item_page(
     visit: Visit, config: Config, wanted: str, *, problem: str = "", status: int = 200
 ) -> Answer:
     def found() -> ShownItem | None:
-        item = _found(Review(config), config, visit.name, wanted)
+        with Review(config) as review:
+            item = _found(review, config, visit.name, wanted)
         return None if item is None else shown_item(item)
 
     item = await in_thread(found, "review")
@@ -253,7 +256,11 @@ def _found(review: Review, config: Config, server: str, wanted: str) -> HeldItem
 
 
 def _pins(config: Config, wanted: str, page: int) -> _Pins:
-    review = Review(config)
+    with Review(config) as review:
+        return _pins_in(review, config, wanted, page)
+
+
+def _pins_in(review: Review, config: Config, wanted: str, page: int) -> _Pins:
     held = review.held(config.servers)
     matching = [item for item in held if _matches(item, wanted)]
     matching.sort(key=lambda item: item.hold.rejected)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from mcpzip.catalog import Catalog, snapshot
 from mcpzip.config import snapshot_path
 from mcpzip.pins.record import Hold
-from mcpzip.pins.store import PinStore
+from mcpzip.pins.store import PinFile
 from mcpzip.proxy.tool_usage import UseCount, save, usage_path
 from mcpzip.proxy.unanswered import UnansweredServers
 from mcpzip.server.early_search import EarlySearch
@@ -135,13 +135,13 @@ async def test_where_something_is_held_back_or_pins_are_damaged_the_session_answ
 ) -> None:
     prepared = await warmed(tmp_path, fake_mcp(name="shop", tools=TOOLS))
     assert EarlySearch.of(prepared) is not None
-    store = PinStore(prepared.config.path)
+    store = PinFile(prepared.config.path)
     with store.changing() as pins:
         for name, server in pins.servers.items():
             key, pin = next(iter(server.pins.items()))
             hold = Hold(pin.digest, pin.raw, 0.0, rejected=True)
             store.write(pins, name, replace(server, held={key: hold}), {})
-    assert any(server.held for server in PinStore(prepared.config.path).load().servers.values())
+    assert any(server.held for server in PinFile(prepared.config.path).load().servers.values())
     assert EarlySearch.of(prepared) is None
     await asyncio.to_thread(Path(store.path).write_text, "{")
     assert EarlySearch.of(prepared) is None
@@ -154,7 +154,7 @@ async def test_what_was_approved_since_is_searched_by_the_session(fake_mcp: Fake
     record = prepared.catalog.servers["shop"]
     shown = [entry for entry in record.entries if entry.tool != "pay_invoice"]
     catalog = Catalog({"shop": replace(record, entries=tuple(shown))})
-    store = PinStore(prepared.config.path)
+    store = PinFile(prepared.config.path)
     with store.changing() as pins:
         server = pins.servers["shop"]
         later = replace(server.pins["tool pay_invoice"], at=time.time())
@@ -168,7 +168,7 @@ async def test_what_was_approved_since_is_searched_by_the_session(fake_mcp: Fake
 async def test_the_first_search_says_what_is_held(fake_mcp: Fake, tmp_path: Path) -> None:
     shop = fake_mcp(name="shop", tools=TOOLS)
     prepared = await warmed(tmp_path, shop)
-    store = PinStore(prepared.config.path)
+    store = PinFile(prepared.config.path)
     with store.changing() as pins:
         server = pins.servers["shop"]
         pin = server.pins["tool pay_invoice"]

@@ -123,7 +123,7 @@ class Gate:
             return self.lists(listed(self.told, 3.0))
         assert self.first() == frozenset(), "it is honest at first"
         if self.told.name.startswith("26-"):
-            Path(Review(self.config).path).write_bytes(b"{")
+            Path(Review(self.config).place).write_bytes(b"{")
         return self.lists(listed(self.told, 3.0, changed=True))
 
     def findings(self) -> bool:

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.pinning_process import Process, config_of, raw
 
-from mcpzip.catalog import Catalog, Listed, ServerRecord
+from mcpzip.catalog import Catalog, Listed
 from mcpzip.config import Config
-from mcpzip.config.reading import parse
 from mcpzip.model.surface import Item, Kind
 from mcpzip.pins import store as pin_store
 from mcpzip.pins.decision import UNDECIDED
-from mcpzip.pins.decisions import Decisions
 from mcpzip.pins.review import HeldItem, Review
 
 REST: tuple[Kind, ...] = ("prompt", "resource", "template")
@@ -26,61 +25,13 @@ WIDER = {"name": "read", "inputSchema": {"type": "object", "properties": {"bcc":
 WRITE = {"name": "write", "inputSchema": {"type": "object"}}
 
 
-def config_of(folder: Path, trust: str = "pin", **servers: Any) -> Config:
-    entries = {"shop": {"command": "x"}, **servers}
-    data = json.dumps({"mcpServers": entries, "trust": trust}).encode()
-    return parse(data, str(folder / "config.json"), {})
-
-
-def raw(*items: Any) -> tuple[bytes, ...]:
-    return tuple(json.dumps(item).encode() for item in items)
-
-
-class Process:
-    """A proxy's decisions, with what the proxy offers."""
-
-    def __init__(self, config: Config, offered: Catalog | None = None) -> None:
-        self.offered = Catalog() if offered is None else offered
-        self.told: list[str] = []
-        self.config = config
-        self.decisions = Decisions(config, lambda: self.offered, self.told.append)
-        self.now = 0.0
-
-    def lists(self, *tools: Any, server: str = "shop", **more: Any) -> list[str]:
-        """The tools that are offered after ``server`` listed ``tools``."""
-        self.now += 1
-        update = self.decisions.admit(
-            Listed(server, raw(*tools), self.now, **more), self.offered.servers.get(server)
-        )
-        self.offered = Catalog({**self.offered.servers, server: update.record})
-        return self.tools(server)
-
-    def tools(self, server: str = "shop") -> list[str]:
-        return [entry.tool for entry in self.record(server).entries]
-
-    def record(self, server: str = "shop") -> ServerRecord:
-        return self.offered.servers[server]
-
-    def reload(self) -> list[str]:
-        """Takes up what others wrote. Returns the servers to list."""
-        changed, unknown = self.decisions.reload()
-        for before, now in changed:
-            assert self.offered.servers[before.name] is before
-            self.offered = Catalog({**self.offered.servers, now.name: now})
-        return unknown
-
-    def approve_all(self) -> None:
-        review = Review(self.config)
-        assert review.approve(review.held(["shop"])) == []
-
-
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
     return config_of(tmp_path)
 
 
 def break_pins(config: Config, content: bytes = b"{") -> None:
-    Path(Review(config).path).write_bytes(content)
+    Path(Review(config).place).write_bytes(content)
 
 
 def full_disk(monkeypatch: pytest.MonkeyPatch, number: int = errno.ENOSPC) -> None:
@@ -263,22 +214,22 @@ def test_a_broken_file_holds_what_is_new_and_says_so(tmp_path: Path, content: by
     assert later.reload() == []
     assert later.tools() == ["read", "write"], "what was offered stays"
     assert len(later.told) == 1
-    assert later.told[0].startswith(Review(config).path)
+    assert later.told[0].startswith(Review(config).place)
     assert "mcpzip review" in later.told[0]
     assert later.lists(READ, {**WRITE, "title": "x"}) == ["read"]
     assert later.lists(READ, server="new") == []
     assert later.decisions.problem
     assert len(later.told) == 1, "once"
-    assert Path(Review(config).path).read_bytes() == content, "it is not overwritten"
+    assert Path(Review(config).place).read_bytes() == content, "it is not overwritten"
 
 
 def test_a_lost_file_holds_what_is_new(config: Config) -> None:
     shop = Process(config)
     shop.lists(READ)
-    Path(Review(config).path).unlink()
+    Path(Review(config).place).unlink()
     assert shop.lists(READ, WRITE) == ["read"]
     assert "is gone" in shop.told[0]
-    assert not Path(Review(config).path).exists()
+    assert not Path(Review(config).place).exists()
 
 
 def test_an_open_server_needs_no_file(tmp_path: Path) -> None:
@@ -315,14 +266,14 @@ def test_a_file_that_cannot_be_written_holds_what_is_new(
     config = config_of(tmp_path, new={"command": "y"})
     shop = Process(config)
     shop.lists(READ, WRITE)
-    before = Path(Review(config).path).read_bytes()
+    before = Path(Review(config).place).read_bytes()
     with monkeypatch.context() as patch:
         full_disk(patch, number)
         assert shop.lists(READ, {**WRITE, "title": "x"}) == ["read"]
         assert shop.lists(READ, server="new") == []
         assert shop.lists(READ) == ["read"]
         assert os.strerror(number) in shop.told[0]
-        assert Path(Review(config).path).read_bytes() == before
+        assert Path(Review(config).place).read_bytes() == before
     assert shop.lists(READ, {**WRITE, "title": "x"}) == ["read", "write"]
     assert shop.decisions.problem == ""
 
@@ -363,13 +314,13 @@ def test_while_the_file_is_read_what_is_held_is_not_known_yet(
     process.lists(READ)
     process.lists(READ, WRITE)
     other = Process(config_of(tmp_path, "strict"))
-    load, known = pin_store.PinStore.load, []
+    load, known = pin_store.PinFile.load, []
 
-    def slow(store: pin_store.PinStore) -> pin_store.Pins:
+    def slow(store: pin_store.PinFile) -> pin_store.Pins:
         known.append(other.decisions.loaded)
         return load(store)
 
-    monkeypatch.setattr(pin_store.PinStore, "load", slow)
+    monkeypatch.setattr(pin_store.PinFile, "load", slow)
     other.decisions.load()
     assert known == [False]
     assert other.decisions.loaded

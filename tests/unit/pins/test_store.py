@@ -14,7 +14,7 @@ from mcpzip.model.surface import Item
 from mcpzip.pins import store as pin_store
 from mcpzip.pins.digests import item_digest
 from mcpzip.pins.record import Pin, ServerPins
-from mcpzip.pins.store import Decide, PinStore, PinsUnusableError, text_of
+from mcpzip.pins.store import Decide, PinFile, PinsUnusableError, text_of
 
 BODY = b'{"name":"read"}'
 DIGEST = item_digest(Item("tool", "read", BODY))
@@ -29,18 +29,18 @@ def some(at: float = 1.0) -> ServerPins:
     return ServerPins(at, ("tool",), {"tool read": Pin(DIGEST, b"raw", at)})
 
 
-def write(store: PinStore, server: str = "a", pins: ServerPins | None = None) -> None:
+def write(store: PinFile, server: str = "a", pins: ServerPins | None = None) -> None:
     with store.changing() as known:
         store.write(known, server, pins or some(), {DIGEST: BODY})
 
 
 def test_what_is_written_is_read(config: str) -> None:
-    store = PinStore(config)
+    store = PinFile(config)
     assert store.load().servers == {}
     assert not store.existed()
     write(store)
     write(store, "b@/project/.mcpzip.json")
-    again = PinStore(config)
+    again = PinFile(config)
     assert again.load().servers == {"a": some(), "b@/project/.mcpzip.json": some()}
     assert again.load().counter == 2
     assert again.existed()
@@ -50,7 +50,7 @@ def test_what_is_written_is_read(config: str) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no modes")
 def test_only_its_owner_can_read_it(config: str) -> None:
-    store = PinStore(config)
+    store = PinFile(config)
     write(store)
     files = [path for path in Path(store.path).parent.iterdir() if path.suffix == ".json"]
     assert len(files) == 2
@@ -71,13 +71,13 @@ def test_only_its_owner_can_read_it(config: str) -> None:
     ],
 )
 def test_a_file_that_cannot_be_used_is_an_error(config: str, content: bytes | None, why: str) -> None:
-    write(PinStore(config))
-    path = Path(PinStore(config).path)
+    write(PinFile(config))
+    path = Path(PinFile(config).path)
     if content is None:
         path.unlink()
     else:
         path.write_bytes(content)
-    store = PinStore(config)
+    store = PinFile(config)
     with pytest.raises(PinsUnusableError, match=why):
         store.load()
     with pytest.raises(PinsUnusableError, match=why), store.changing():
@@ -87,17 +87,17 @@ def test_a_file_that_cannot_be_used_is_an_error(config: str, content: bytes | No
 
 
 def test_a_file_that_is_too_large_is_an_error(config: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(PinStore(config))
+    write(PinFile(config))
     monkeypatch.setattr(limits, "PINS", 10)
     with pytest.raises(PinsUnusableError, match="can't be read"):
-        PinStore(config).load()
-    with pytest.raises(PinsUnusableError), PinStore(config).changing():
+        PinFile(config).load()
+    with pytest.raises(PinsUnusableError), PinFile(config).changing():
         pass
 
 
 def test_an_earlier_file_put_back(config: str) -> None:
     """Case 26: rolled back."""
-    store = PinStore(config)
+    store = PinFile(config)
     write(store)
     earlier = Path(store.path).read_bytes()
     write(store, "b")
@@ -109,27 +109,27 @@ def test_an_earlier_file_put_back(config: str) -> None:
 @pytest.mark.parametrize("lost", [b"", b"{", None])
 def test_without_the_counter_the_file_counts(config: str, lost: bytes | None, tmp_path: Path) -> None:
     """The cache folder can be deleted at any time."""
-    write(PinStore(config))
+    write(PinFile(config))
     counter = tmp_path / "cache" / "config.json.pins.json"
     if lost is None:
         counter.unlink()
     else:
         counter.write_bytes(lost)
-    assert PinStore(config).load().servers == {"a": some()}
+    assert PinFile(config).load().servers == {"a": some()}
 
 
 def test_a_writer_that_died_before_the_counter(config: str, tmp_path: Path) -> None:
-    write(PinStore(config))
+    write(PinFile(config))
     counter = tmp_path / "cache" / "config.json.pins.json"
     before = counter.read_bytes()
-    write(PinStore(config), "b")
+    write(PinFile(config), "b")
     counter.write_bytes(before)
-    assert PinStore(config).load().counter == 2
+    assert PinFile(config).load().counter == 2
 
 
 def test_a_failed_write_loses_nothing(config: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Case 26: half-written. A full disk fails after the temporary file was begun."""
-    store = PinStore(config)
+    store = PinFile(config)
     write(store)
 
     def full(handle: int) -> None:
@@ -139,15 +139,15 @@ def test_a_failed_write_loses_nothing(config: str, monkeypatch: pytest.MonkeyPat
         patch.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="No space"):
             write(store, "b")
-    for each in (store, PinStore(config)):
+    for each in (store, PinFile(config)):
         assert each.load().servers == {"a": some()}
     write(store, "b")
-    assert PinStore(config).load().servers == {"a": some(), "b": some()}
+    assert PinFile(config).load().servers == {"a": some(), "b": some()}
 
 
 def test_two_processes_at_once(config: str) -> None:
     """Each store stands for a process: it has its own lock and its own cached file."""
-    stores = [PinStore(config) for _ in range(4)]
+    stores = [PinFile(config) for _ in range(4)]
     go = threading.Barrier(len(stores))
 
     def work(number: int) -> None:
@@ -160,12 +160,12 @@ def test_two_processes_at_once(config: str) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(PinStore(config).load().servers) == 20
-    assert PinStore(config).load().counter == 20
+    assert len(PinFile(config).load().servers) == 20
+    assert PinFile(config).load().counter == 20
 
 
 def test_a_text_that_was_changed_is_not_used(config: str) -> None:
-    store = PinStore(config)
+    store = PinFile(config)
     write(store)
     texts = next(path for path in Path(store.path).parent.iterdir() if path.name.endswith(".texts.json"))
     content = json.loads(texts.read_bytes())
@@ -179,19 +179,19 @@ def test_a_text_that_was_changed_is_not_used(config: str) -> None:
 def test_texts_are_bounded(config: str, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = ServerPins(1.0, ("tool",), {**some().pins, "tool old": Pin(b"old", b"", 1.0, 2.0)})
     monkeypatch.setattr(limits, "PIN_TEXTS", 1_200)
-    store = PinStore(config)
+    store = PinFile(config)
     with store.changing() as known:
         store.write(known, "a", gone, {b"old": b'"%b"' % (b"x" * 200), DIGEST: BODY})
     assert store.texts("a") == {DIGEST: BODY}
 
 
 def test_a_new_file_keeps_the_broken_one(config: str) -> None:
-    store = PinStore(config)
+    store = PinFile(config)
     write(store)
     Path(store.path).write_bytes(b"{")
-    backup = store.replace({"b": some()}, {"b": {DIGEST: BODY}})
+    backup = store.replace({"b": some()}, ["a"], {"b": {DIGEST: BODY}})
     assert Path(backup).read_bytes() == b"{"
-    again = PinStore(config)
+    again = PinFile(config)
     assert again.load().servers == {"b": some()}
     assert again.load().counter == 2
     assert text_of(again.texts("b"), "tool read", DIGEST) == BODY
@@ -199,7 +199,7 @@ def test_a_new_file_keeps_the_broken_one(config: str) -> None:
 
 def test_what_waits_for_the_file_is_written_at_once(config: str) -> None:
     """The first of four threads has the file until the others wait for it."""
-    store, at_it, go_on = PinStore(config), threading.Event(), threading.Event()
+    store, at_it, go_on = PinFile(config), threading.Event(), threading.Event()
     failed: list[Exception] = []
 
     def first(known: ServerPins | None) -> tuple[ServerPins, dict[bytes, bytes]]:
@@ -227,7 +227,7 @@ def test_what_waits_for_the_file_is_written_at_once(config: str) -> None:
     go_on.set()
     for thread in threads:
         thread.join(30)
-    again = PinStore(config).load()
+    again = PinFile(config).load()
     assert again.servers == {"a": some(), "b": some(2.0)}
     assert again.counter == 2, "one write for the first, one for all others"
     assert len(failed) == 1
@@ -241,10 +241,10 @@ def test_a_write_that_fails_is_an_error_for_those_who_changed_something(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pin_store, "write_state", fail)
-    store = PinStore(config)
+    store = PinFile(config)
     store.change("a", lambda known: None)
     with pytest.raises(OSError, match="No space"):
         store.change("a", lambda known: (some(), {}))
     monkeypatch.undo()
     store.change("a", lambda known: (some(), {}))
-    assert PinStore(config).load().servers == {"a": some()}
+    assert PinFile(config).load().servers == {"a": some()}
