@@ -21,8 +21,7 @@ from mcpzip.config.paths import find_project
 from mcpzip.model.durations import age, seconds_of
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError, McpzipError
-from mcpzip.policy.allowances import LONGEST, Allowance, allowances, revoke
-from mcpzip.policy.allowances import allow as store
+from mcpzip.policy.allowances import LONGEST, Allowance, Allowances, open_allowances
 from mcpzip.policy.allowing import allow_once, allowable, check_unchanged
 from mcpzip.policy.flows import Flows
 from mcpzip.policy.hashes import arguments_hash, definition_hash
@@ -42,6 +41,7 @@ USUAL = "1h"
         ('mcpzip allow mail__send --args \'{"to": "ann@example.com"}\'', "only with these arguments"),
         ("mcpzip allow --list", "what is allowed now"),
         ("mcpzip allow --revoke mail__send", "no longer"),
+        ("mcpzip allow --clear", "nothing any longer, and a new list if it can't be used"),
     )
 )
 @click.argument("name", required=False, metavar="[TOOL]", shell_complete=tool_names)
@@ -54,6 +54,7 @@ USUAL = "1h"
 @click.option(
     "--revoke", "revoked", metavar="TOOL", shell_complete=tool_names, help="Allow this tool no longer."
 )
+@click.option("--clear", is_flag=True, help="Allow nothing any longer: begin a new list.")
 @json_option
 @config_option
 def allow(
@@ -63,6 +64,7 @@ def allow(
     call_id: str | None,
     listed: bool,
     revoked: str | None,
+    clear: bool,
     as_json: bool,
     config: str | None,
 ) -> int:
@@ -72,12 +74,14 @@ def allow(
     at a terminal can allow. What the policy denies, only an edit of the config allows.
     """
     path, now = config_path(config, os.environ), time.time()
-    if revoked is not None:
-        gone = revoke(path, revoked, now)
-        console.say(f"{revoked} is allowed no longer." if gone else f"{revoked} was not allowed.")
-        return 0 if gone else 1
-    if listed:
-        return _list(path, now, as_json)
+    loaded = load(path, os.environ, find_project(os.environ))
+    if clear or listed or revoked is not None:
+        with open_allowances(loaded) as allowances:
+            if clear:
+                allowances.clear()
+                console.say("Nothing is allowed besides what the policy allows.")
+                return 0
+            return _list(allowances, now, as_json) if revoked is None else _revoke(allowances, revoked, now)
     refused = None if call_id is None else _refused(path, call_id, name, now)
     if refused is not None:
         if arguments is not None:
@@ -85,7 +89,6 @@ def allow(
         name, arguments = refused.name, refused.arguments
     if name is None:
         raise click.UsageError(f"Name a tool, as {hint('search')} shows it, or say --list.")
-    loaded = load(path, os.environ, find_project(os.environ))
     entry = _tool(loaded, name)
     name = entry.name
     verdict = allowable(loaded, entry)
@@ -116,7 +119,8 @@ def allow(
         console.say(f"Allowed once, within {age(seconds)}: it has to be called again.")
         return 0
     hashed = "" if raw is None else arguments_hash(raw)
-    store(path, Allowance(name, now + seconds, now, definition_hash(entry), hashed))
+    with open_allowances(loaded) as allowances:
+        allowances.allow(Allowance(name, now + seconds, now, definition_hash(entry), hashed))
     console.say(f"Allowed for {age(seconds)}. To take that back: {hint('allow', '--revoke', name)}")
     return 0
 
@@ -164,8 +168,14 @@ def _object(arguments: str) -> bytes:
     return text
 
 
-def _list(path: str, now: float, as_json: bool) -> int:
-    found = allowances(path, now)
+def _revoke(allowances: Allowances, name: str, now: float) -> int:
+    gone = allowances.revoke(name, now)
+    console.say(f"{name} is allowed no longer." if gone else f"{name} was not allowed.")
+    return 0 if gone else 1
+
+
+def _list(allowances: Allowances, now: float, as_json: bool) -> int:
+    found = allowances.all(now)
     if as_json:
         console.data(
             [

@@ -135,10 +135,13 @@ class SharedPins:
         place: str,
         own: PinFile,
         seen: SeenCounters,
-        times: Times = USUAL,
+        times: Times | None = None,
     ) -> None:
-        """own: the file of this machine, from which pins are brought along. seen: what it has seen last."""
-        self.place, self._thread, self._own, self._seen, self._times = place, thread, own, seen, times
+        """own: the file of this machine, from which pins are brought along. seen: what it has seen last.
+        times: None for the usual ones.
+        """
+        self._times = times = times or USUAL
+        self.place, self._thread, self._own, self._seen = place, thread, own, seen
         self._table = SealedTable(thread, make_ring, namespace, TABLE)
         self._parts = SealedTable(thread, make_ring, namespace, PARTS)
         # Other threads read these two, which are replaced as a whole. All else belongs to the store's loop.
@@ -195,7 +198,7 @@ class SharedPins:
         return ""
 
     def close(self) -> None:
-        self._thread.close()
+        self._thread.close(self._watching.finish)
 
     # ---- reading, on the store's loop
 
@@ -366,7 +369,7 @@ class SharedPins:
             return None
         self._watching.tell(name_of(key).encode())
         if gone:
-            self._watching.begin(self._delete({name: versions[name] for name in gone if name in versions}))
+            self._watching.soon(self._delete({name: versions[name] for name in gone if name in versions}))
         return _read_as(sealed, record, pins)
 
     async def _delete(self, parts: Mapping[str, int]) -> None:

@@ -3,7 +3,7 @@
 from mcpzip.config import Config
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import McpzipError
-from mcpzip.policy.allowances import Allowance, allow
+from mcpzip.policy.allowances import Allowance, open_allowances
 from mcpzip.policy.decision import Decisions, Verdict
 from mcpzip.policy.hashes import arguments_hash, definition_hash
 from mcpzip.policy.refused import RefusedCall
@@ -33,4 +33,5 @@ def allow_once(config: Config, entry: Entry, refused: RefusedCall, now: float, s
     allowable(config, entry)
     check_unchanged(entry, refused)
     hashed = arguments_hash(refused.arguments.encode())
-    allow(config.path, Allowance(entry.name, now + seconds, now, refused.definition, hashed, once=True))
+    with open_allowances(config) as allowances:
+        allowances.allow(Allowance(entry.name, now + seconds, now, refused.definition, hashed, once=True))

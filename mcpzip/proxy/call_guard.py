@@ -22,7 +22,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.errors import CallRefusedError
 from mcpzip.model.limits import ASKED_ARGUMENTS, SHOWN_LINE
 from mcpzip.model.quoting import named, quoted
-from mcpzip.policy.allowances import AllowedError, use
+from mcpzip.policy.allowances import AllowedError, Allowances, open_allowances
 from mcpzip.policy.audit_destinations import open_destination
 from mcpzip.policy.audit_log import AuditedCall, AuditLog
 from mcpzip.policy.decision import Decisions, Verdict
@@ -83,6 +83,8 @@ class CallGuard:
         self._decided_for: Config | None = None
         self._decisions_now = Decisions(current.config)
         self._approvals = Approvals()
+        self._allowances: Allowances | None = None
+        """Opened for the first call about which a person is asked."""
 
     @property
     def decisions(self) -> Decisions:
@@ -198,9 +200,11 @@ class CallGuard:
         return self._log
 
     async def close(self) -> None:
-        """Writes the rest of the audit log."""
+        """Writes the rest of the audit log, and ends the connection to the store."""
         if self._log is not None:
             await in_thread(self._log.close, "audit")
+        if self._allowances is not None:
+            await in_thread(self._allowances.close, "allowed")
 
     def refused(
         self, entry: Entry, arguments: bytes, exchange: Exchange, error: CallRefusedError
@@ -277,10 +281,12 @@ class CallGuard:
 
     async def _allowed(self, entry: Entry, arguments: bytes) -> str | None:
         """None if `mcpzip allow` has allowed the call; else "", or why that can't be known."""
-        path, now = self._current.config.path, time.time()
+        if self._allowances is None:
+            self._allowances = open_allowances(self._current.config)
+        allowances, now = self._allowances, time.time()
         try:
             hashes = definition_hash(entry), arguments_hash(arguments)
-            allowed = await in_thread(lambda: use(path, entry.name, *hashes, now), "allowed")
+            allowed = await in_thread(lambda: allowances.use(entry.name, *hashes, now), "allowed")
         except AllowedError as error:
             return str(error)
         return None if allowed else ""

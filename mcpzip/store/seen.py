@@ -63,11 +63,12 @@ class SeenCounters:
         seen = self._known().get(name)
         if seen is not None and seen.counter >= counter:
             return
-        values = self._known()
-        values[name] = Seen(counter, mark)
+        self._known()[name] = Seen(counter, mark)
         try:
             make_folders(os.path.dirname(self._path))
             with locked_blocking(f"{self._path}.lock", _LOCK_TIMEOUT):
+                # What other processes have seen since is not ours: it may be later than what we are reading.
+                values = {**self._known()}
                 for other, found in self._read().items():
                     if other not in values or values[other].counter < found.counter:
                         values[other] = found

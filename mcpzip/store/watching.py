@@ -11,6 +11,8 @@ from typing import Any
 from mcpzip.store.thread import StoreThread
 from mcpzip.system.tasks import retrieve_exception
 
+_FINISHING = 1.0
+"""Seconds that `finish` takes at most."""
 _LEAST = 0.05
 """Seconds between two looks, however many messages come."""
 
@@ -25,6 +27,8 @@ class Watching:
     ) -> None:
         self._thread, self._channel, self._look, self._poll = thread, channel, look, poll
         self._tasks: set[asyncio.Task[None]] = set()
+        self._short: set[asyncio.Task[None]] = set()
+        """Those of them that `finish` waits for."""
 
     def start(self) -> None:
         """Begins to watch. It ends with the loop."""
@@ -38,9 +42,20 @@ class Watching:
         task.add_done_callback(retrieve_exception)
         return task
 
+    def soon(self, work: Coroutine[Any, Any, None]) -> None:
+        """The same for ``work`` that `finish` waits for."""
+        task = self.begin(work)
+        self._short.add(task)
+        task.add_done_callback(self._short.discard)
+
     def tell(self, message: bytes) -> None:
         """Tells the other processes to look. It doesn't wait for that."""
-        self.begin(self._tell(message))
+        self.soon(self._tell(message))
+
+    async def finish(self) -> None:
+        """Waits a moment for what was begun with `soon`: for whoever closes the store."""
+        if self._short:
+            await asyncio.wait([*self._short], timeout=_FINISHING)
 
     async def _watch(self) -> None:
         news = asyncio.Event()

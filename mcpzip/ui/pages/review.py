@@ -22,7 +22,7 @@ from mcpzip.pins.difference import visible
 from mcpzip.pins.record import Event, kind_and_name
 from mcpzip.pins.review import HeldItem, Review, why
 from mcpzip.pins.store import PinsUnusableError
-from mcpzip.policy.allowances import Allowance, allowances
+from mcpzip.policy.allowances import Allowance, open_allowances
 from mcpzip.policy.allowing import allow_once
 from mcpzip.policy.refused import RefusedCall, refused_calls
 from mcpzip.system.threads import in_thread
@@ -122,7 +122,7 @@ async def show(visit: Visit) -> Answer:
     except PinsUnusableError as error:
         problem = f"{error}. Until then nothing new or changed of a server is offered."
         repairable = error.repairable
-    permitted = await in_thread(lambda: _permitted(config.path), "allowed")
+    permitted = await in_thread(lambda: _permitted(config), "allowed")
     return visit.page(
         "review.html",
         pins=pins,
@@ -296,13 +296,14 @@ def _happened(server: str, event: Event) -> Happened:
     return Happened(event.at, server, event.what, item, fingerprint, visible(event.note)[:_NOTE])
 
 
-def _permitted(config_path: str) -> Permitted:
-    """What is read of other files: calls that wait, what is allowed, and the projects."""
-    now, problems = time.time(), list[str]()
+def _permitted(config: Config) -> Permitted:
+    """What is read elsewhere: calls that wait, what is allowed, and the projects."""
+    now, problems, config_path = time.time(), list[str](), config.path
     allowed: list[Allowance] = []
     projects: list[tuple[str, str]] = []
     try:
-        allowed = allowances(config_path, now)[:DECISIONS]
+        with open_allowances(config) as allowances:
+            allowed = allowances.all(now)[:DECISIONS]
     except McpzipError as error:
         problems.append(redact(str(error)))
     try:

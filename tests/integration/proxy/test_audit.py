@@ -9,7 +9,7 @@ from helpers.bridging import bridged, resumed
 from helpers.driver import Json, config_of
 
 from mcpzip.config.paths import audit_path
-from mcpzip.policy.allowances import Allowance, allow
+from mcpzip.policy.allowances import Allowance, AllowedFile
 from mcpzip.policy.audit_files import AuditLine, FileReader, decoded, problems
 from mcpzip.policy.hashes import arguments_hash, definition_hash
 
@@ -72,7 +72,9 @@ async def test_the_ways_of_a_call_that_a_person_is_asked_about(tmp_path: Path) -
         await bridge.modern().call([])
         entry, now = bridge.proxy.catalog.get("up__run"), time.time()
         assert entry is not None
-        allow(bridge.proxy.config.path, Allowance("up__run", now + 60, now, definition_hash(entry)))
+        AllowedFile(bridge.proxy.config.path).allow(
+            Allowance("up__run", now + 60, now, definition_hash(entry))
+        )
         await bridge.modern().call([])
     assert outcomes(tmp_path) == [
         ("run", "ask", "person", "result"),

@@ -12,7 +12,7 @@ from mcpzip_fakes.launch import FakeServer
 from msgspec.structs import replace
 
 from mcpzip.config.paths import allowed_path
-from mcpzip.policy.allowances import Allowance, allow, revoke
+from mcpzip.policy.allowances import Allowance, AllowedFile
 from mcpzip.policy.hashes import arguments_hash, definition_hash
 from mcpzip.proxy.proxy import Proxy
 
@@ -285,7 +285,7 @@ def allowed(proxy: Proxy, name: str, seconds: float = 60, arguments: bytes | Non
     entry, now = proxy.catalog.get(name), time.time()
     assert entry is not None
     hashed = "" if arguments is None else arguments_hash(arguments)
-    allow(proxy.config.path, Allowance(name, now + seconds, now, definition_hash(entry), hashed))
+    AllowedFile(proxy.config.path).allow(Allowance(name, now + seconds, now, definition_hash(entry), hashed))
 
 
 async def test_who_cannot_be_asked_is_told_how_to_allow_it(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ async def test_who_cannot_be_asked_is_told_how_to_allow_it(tmp_path: Path) -> No
         assert calls(bridge) == []
         allowed(bridge.proxy, "up__run")
         assert not (await wire.call(DO))["result"].get("isError")
-        revoke(bridge.proxy.config.path, "up__run", time.time())
+        AllowedFile(bridge.proxy.config.path).revoke("up__run", time.time())
         assert "can't ask one" in said(await wire.call(DO))
     assert len(calls(bridge)) == 1
 
@@ -312,7 +312,9 @@ async def test_only_what_was_allowed_runs(tmp_path: Path) -> None:
             assert "can't ask one" in said(await wire.call(arguments))
         assert "can't ask one" in said(await wire.call({"do": [], "n": 1}, "up__look"))
         now = time.time()
-        allow(bridge.proxy.config.path, Allowance("up__look", now + 60, now, "of another definition"))
+        AllowedFile(bridge.proxy.config.path).allow(
+            Allowance("up__look", now + 60, now, "of another definition")
+        )
         assert "can't ask one" in said(await wire.call(DO, "up__look"))
     assert len(calls(bridge)) == 1
 

@@ -16,7 +16,7 @@ from helpers.ui_places import MARKUP, change, hold_back
 from mcpzip.config import load
 from mcpzip.config.paths import pins_path, refused_path, trust_path
 from mcpzip.pins.review import Review
-from mcpzip.policy.allowances import Allowance, allow
+from mcpzip.policy.allowances import Allowance, AllowedFile
 
 ACTING = set("\u202e\u200b\x1b\x07")
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
@@ -58,7 +58,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     trusted.parent.mkdir(mode=0o700, exist_ok=True)
     trusted.write_text(json.dumps({file: {"sha256": MARKUP, "at": 1.0}}))
     now = time.time()
-    allow(str(config), Allowance(MARKUP, now + 60, now, MARKUP))
+    AllowedFile(str(config)).allow(Allowance(MARKUP, now + 60, now, MARKUP))
     call = {"id": MARKUP, "name": MARKUP, "definition": "", "arguments": MARKUP, "at": now}
     kept = {"format": "mcpzip-refused", "version": 1, "calls": [call]}
     Path(refused_path(str(config))).write_text(json.dumps(kept))

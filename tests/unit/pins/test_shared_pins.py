@@ -16,7 +16,7 @@ from mcpzip.model import limits
 from mcpzip.model.surface import Item
 from mcpzip.pins.digests import item_digest
 from mcpzip.pins.record import Event, Hold, Pin, ServerPins
-from mcpzip.pins.shared_pins import PARTS, TABLE, SharedPins, Times
+from mcpzip.pins.shared_pins import CHANNEL, PARTS, TABLE, SharedPins, Times
 from mcpzip.pins.shared_record import name_of
 from mcpzip.pins.store import PinFile, PinsUnusableError, text_of
 from mcpzip.store.memory_backend import Memory
@@ -89,6 +89,22 @@ def test_what_one_machine_writes_all_read(make: Make) -> None:
     assert one.version() != version
     assert text_of(one.texts("shop"), "tool read", DIGEST) == BODY
     assert one.existed()
+
+
+def test_who_writes_and_ends_at_once_is_heard(make: Make) -> None:
+    """A command that a person runs does nothing else."""
+    other, command = make("b", times=Times(poll=600)), make("a")
+    assert of(other) is None
+    until(lambda: other._thread.call(lambda: subscribers(other)))
+    write(command, some())
+    command.close()
+    until(lambda: other.load().of("shop") == some())
+
+
+async def subscribers(pins: SharedPins) -> int:
+    backend = pins._thread.store._backend
+    assert isinstance(backend, Flaky)
+    return len(backend.memory.channels[CHANNEL])
 
 
 def test_nothing_of_it_is_readable_in_the_store(make: Make, backend: Flaky) -> None:

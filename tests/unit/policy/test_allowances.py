@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from mcpzip.config.paths import allowed_path
 from mcpzip.model.limits import ALLOWED, ALLOWED_CALLS
-from mcpzip.policy.allowances import LONGEST, Allowance, AllowedError, allow, allowances, revoke, use
+from mcpzip.policy.allowances import LONGEST, Allowance, AllowedError, AllowedFile
 
 NOW = 1_795_489_200.0
 
@@ -27,45 +27,45 @@ def config(tmp_path: Path) -> str:
 
 
 def test_what_is_allowed_ends(config: str) -> None:
-    assert allowances(config, NOW) == []
-    allow(config, one())
-    assert allowances(config, NOW + 3_599) == [one()]
-    assert allowances(config, NOW + 3_600) == []
+    assert AllowedFile(config).all(NOW) == []
+    AllowedFile(config).allow(one())
+    assert AllowedFile(config).all(NOW + 3_599) == [one()]
+    assert AllowedFile(config).all(NOW + 3_600) == []
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no modes")
 def test_only_its_owner_can_read_it(config: str) -> None:
-    allow(config, one())
+    AllowedFile(config).allow(one())
     assert stat.S_IMODE(os.stat(allowed_path(config)).st_mode) == 0o600
     assert json.loads(Path(allowed_path(config)).read_bytes())["format"] == "mcpzip-allowed"
 
 
 def test_the_newest_for_the_same_calls_counts(config: str) -> None:
-    allow(config, one())
-    allow(config, one(arguments="x"))
-    allow(config, one(at=NOW + 5))
-    assert allowances(config, NOW + 6) == [one(arguments="x"), one(at=NOW + 5)]
-    assert revoke(config, "git__merge", NOW + 6) == 2
-    assert revoke(config, "git__merge", NOW + 6) == 0
-    assert allowances(config, NOW + 6) == []
+    AllowedFile(config).allow(one())
+    AllowedFile(config).allow(one(arguments="x"))
+    AllowedFile(config).allow(one(at=NOW + 5))
+    assert AllowedFile(config).all(NOW + 6) == [one(arguments="x"), one(at=NOW + 5)]
+    assert AllowedFile(config).revoke("git__merge", NOW + 6) == 2
+    assert AllowedFile(config).revoke("git__merge", NOW + 6) == 0
+    assert AllowedFile(config).all(NOW + 6) == []
 
 
 def test_times_that_no_command_gave_do_not_count(config: str) -> None:
     for wrong in (one(at=NOW + 3_600), one(seconds=LONGEST + 1), one(seconds=float("inf"))):
         if wrong.until == float("inf"):
             continue
-        allow(config, wrong)
-        assert allowances(config, NOW) == []
+        AllowedFile(config).allow(wrong)
+        assert AllowedFile(config).all(NOW) == []
 
 
 def test_there_are_so_many_and_no_more(config: str) -> None:
     path = Path(allowed_path(config))
-    allow(config, one())
+    AllowedFile(config).allow(one())
     document = json.loads(path.read_bytes())
     document["allowed"] = [{**document["allowed"][0], "name": f"git__{n}"} for n in range(ALLOWED_CALLS)]
     path.write_text(json.dumps(document))
-    allow(config, one("git__last"))
-    found = allowances(config, NOW)
+    AllowedFile(config).allow(one("git__last"))
+    found = AllowedFile(config).all(NOW)
     assert len(found) == ALLOWED_CALLS
     assert [found[0].name, found[-1].name] == ["git__1", "git__last"]
 
@@ -82,55 +82,56 @@ def test_there_are_so_many_and_no_more(config: str) -> None:
     ],
 )
 def test_a_file_that_cannot_be_used_allows_nothing(config: str, content: bytes, why: str) -> None:
-    allow(config, one())
+    AllowedFile(config).allow(one())
     path = Path(allowed_path(config))
     path.write_bytes(content)
     for work in (
-        lambda: allowances(config, NOW),
-        lambda: allow(config, one()),
-        lambda: revoke(config, "a", NOW),
-        lambda: use(config, "git__merge", "d", "x", NOW),
+        lambda: AllowedFile(config).all(NOW),
+        lambda: AllowedFile(config).allow(one()),
+        lambda: AllowedFile(config).revoke("a", NOW),
+        lambda: AllowedFile(config).use("git__merge", "d", "x", NOW),
     ):
         with pytest.raises(AllowedError) as raised:
             work()
         assert why in str(raised.value)
         assert "Until you delete it, nothing counts as allowed" in str(raised.value)
     assert path.read_bytes() == content
-    path.unlink()
-    allow(config, one())
-    assert allowances(config, NOW) == [one()]
+    AllowedFile(config).clear()
+    assert AllowedFile(config).all(NOW) == []
+    AllowedFile(config).allow(one())
+    assert AllowedFile(config).all(NOW) == [one()]
 
 
 def test_a_folder_that_cannot_be_written_is_said(config: str) -> None:
     Path(config).parent.joinpath("allow").write_text("a file")
     with pytest.raises(AllowedError, match="can't be written"):
-        allow(config, one())
+        AllowedFile(config).allow(one())
 
 
 def test_commands_at_the_same_time_lose_nothing(config: str) -> None:
     names = [f"git__{n}" for n in range(8)]
-    threads = [threading.Thread(target=allow, args=(config, one(name))) for name in names]
+    threads = [threading.Thread(target=AllowedFile(config).allow, args=(one(name),)) for name in names]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(each.name for each in allowances(config, NOW)) == names
+    assert sorted(each.name for each in AllowedFile(config).all(NOW)) == names
 
 
 def test_what_is_allowed_once_is_used_by_one(config: str) -> None:
-    allow(config, replace(one(arguments="x"), once=True))
-    assert not use(config, "git__merge", "d", "y", NOW)
-    assert not use(config, "git__merge", "other", "x", NOW)
-    assert not use(config, "git__push", "d", "x", NOW)
+    AllowedFile(config).allow(replace(one(arguments="x"), once=True))
+    assert not AllowedFile(config).use("git__merge", "d", "y", NOW)
+    assert not AllowedFile(config).use("git__merge", "other", "x", NOW)
+    assert not AllowedFile(config).use("git__push", "d", "x", NOW)
     with ThreadPoolExecutor(8) as pool:
-        used = list(pool.map(lambda _: use(config, "git__merge", "d", "x", NOW), range(8)))
+        used = list(pool.map(lambda _: AllowedFile(config).use("git__merge", "d", "x", NOW), range(8)))
     assert sorted(used) == [False] * 7 + [True]
-    assert allowances(config, NOW) == []
+    assert AllowedFile(config).all(NOW) == []
 
 
 def test_what_is_allowed_for_long_is_not_used_up(config: str) -> None:
     single = replace(one(arguments="x"), once=True)
-    allow(config, single)
-    allow(config, one())
-    assert use(config, "git__merge", "d", "x", NOW)
-    assert allowances(config, NOW) == [single, one()]
+    AllowedFile(config).allow(single)
+    AllowedFile(config).allow(one())
+    assert AllowedFile(config).use("git__merge", "d", "x", NOW)
+    assert AllowedFile(config).all(NOW) == [single, one()]
