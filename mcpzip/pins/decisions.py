@@ -185,7 +185,7 @@ class Decisions:
                 if (known := pins.of(self._key(name))) is None:
                     continue
                 surface = self._listed.get(name) or Surface(record)
-                lacks = _lacks(known, surface, record.fetched_at)
+                lacks = _lacks(known, surface, record.fetched_at, by_person=self._store.shared)
                 if name not in unknown and (lacks or (was_unusable and self.held(name).holds)):
                     unknown.append(name)
                 held = self._still_held(known, self.held(name), surface)
@@ -393,9 +393,16 @@ class Decisions:
         return server_key(server, project)
 
 
-def _lacks(known: ServerPins, surface: Surface, listed_at: float | None) -> bool:
-    """Whether something was pinned after ``surface`` was listed and isn't in it."""
-    later = [key for key, pin in known.pins.items() if pin.gone is None and pin.at > (listed_at or 0.0)]
+def _lacks(known: ServerPins, surface: Surface, listed_at: float | None, *, by_person: bool) -> bool:
+    """Whether something was pinned after ``surface`` was listed and isn't in it. by_person: only what a
+    person approved counts. If servers of several machines list other things, each would list again for the
+    others.
+    """
+    since = listed_at or 0.0
+    later = {key for key, pin in known.pins.items() if pin.gone is None and pin.at > since}
+    if by_person and later:
+        yes = {event.item for event in known.events if event.what == "approved" and event.at > since}
+        later = later if "" in yes else later & yes
     return bool(later) and not {key_of(item) for item in surface.items}.issuperset(later)
 
 

@@ -3,8 +3,8 @@
 The rules:
 
 1. What was read counts on while the store can't be used: it was approved, and what a server lists is compared
-   with it. Of a server whose pins were not read yet, or are not those that this machine has seen last or
-   later ones, nothing is known: that is an error, never a server without pins.
+   with it. Of a server whose pins were not read yet, or are neither those that this machine has seen last nor
+   made of them, nothing is known: that is an error, never a server without pins.
 2. Whoever writes has read the value that is replaced, and compares versions. Who is too late decides again.
 3. Nothing here is asked for a request of a client: `load` is answered from memory, which messages and a look
    now and then keep up to date.
@@ -32,9 +32,11 @@ from mcpzip.pins.shared_record import (
     decode,
     divided,
     encode,
+    follows,
     joined,
     name_of,
     prefix_of,
+    short,
     texts_of,
     texts_to_keep,
 )
@@ -83,7 +85,8 @@ _PENDING = _Problem("was not read yet", repairable=False, is_pending=True)
 
 class _Known(NamedTuple):
     """What was read or written last of one server. version: the store's, 0 for none. counter, mark: see
-    `Sealed`. again: whether it is to be read again, although its version is the same.
+    `Sealed`. earlier, renewed: see `SharedRecord`. again: whether it is to be read again, although its
+    version is the same.
     """
 
     version: int = 0
@@ -92,6 +95,8 @@ class _Known(NamedTuple):
     pins: ServerPins | None = None
     parts: frozenset[str] = frozenset()
     text_parts: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
+    renewed: int = 0
     is_current: bool = True
     problem: _Problem | None = None
     again: bool = False
@@ -253,6 +258,9 @@ class SharedPins:
                 continue
             if problem := self._seen.problem(name, sealed.counter, sealed.mark):
                 return _unusable(key, sealed.version, problem)
+            seen = self._seen.get(name)
+            if seen and seen.mark != sealed.mark and not follows(record, seen.counter, seen.mark):
+                return _unusable(key, sealed.version, "was not made of the one that was seen here last")
             return _read_as(sealed, record, pins)
         return _unusable(key, await self._table.version(name), str(failure), later=failure.later)
 
@@ -333,7 +341,9 @@ class SharedPins:
         async with self._locks[key]:
             for _ in range(_TRIES):
                 seen = self._seen.get(name)
-                there = _Known(await self._table.version(name), 0 if seen is None else seen.counter)
+                counter = 0 if seen is None else seen.counter
+                now = max(counter + 1, time.time_ns() // 1_000)
+                there = _Known(await self._table.version(name), counter, renewed=now)
                 if (written := await self._written(key, there, pins, texts)) is not None:
                     self._know(key, written)
                     return
@@ -356,7 +366,8 @@ class SharedPins:
             new |= await in_thread(lambda: divided(key, texts_to_keep(pins, kept)), "pins")
             text_parts = tuple(new)
         try:
-            data, record, parts = await in_thread(lambda: encode(key, pins, text_parts), "pins")
+            more = (*before.earlier, *([short(before.mark)] if before.mark else [])), before.renewed
+            data, record, parts = await in_thread(lambda: encode(key, pins, text_parts, *more), "pins")
         except ValueError as error:
             raise OSError(errno.EFBIG, str(error)) from None
         new |= parts
@@ -421,6 +432,8 @@ def _read_as(sealed: Sealed, record: SharedRecord, pins: ServerPins | None) -> _
         pins,
         record.parts,
         record.text_parts,
+        record.earlier,
+        record.renewed,
         sealed.is_current,
     )
 

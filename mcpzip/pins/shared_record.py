@@ -21,6 +21,8 @@ from mcpzip.store.sealed_table import LARGEST_VALUE
 from mcpzip.system.formats import Format, Head, UnusableError
 
 FORMAT = Format("mcpzip-shared-pins", 1, "a value with pins")
+EARLIER = 100
+"""Marks of earlier values that a value has."""
 _HEAD = 65_536
 """Bytes that are left for all else than the pins."""
 T = TypeVar("T")
@@ -28,13 +30,17 @@ T = TypeVar("T")
 
 class SharedRecord(Head):
     """What lies in the store of a server. server: its key (`pins.store.server_key`). pins: None if they are
-    in parts. pin_parts, text_parts: the names of the parts, in their order.
+    in parts, or if the server counts as never listed. pin_parts, text_parts: the names of the parts, in their
+    order. earlier: the marks (`short`) of the values before it, the latest last. renewed: when a person had
+    the pins made anew, Unix microseconds; 0 for never.
     """
 
     server: str
     pins: ServerPins | None
     pin_parts: tuple[str, ...] = ()
     text_parts: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
+    renewed: int = 0
 
     @property
     def parts(self) -> frozenset[str]:
@@ -52,21 +58,38 @@ def name_of(server: str) -> str:
 
 
 def encode(
-    server: str, pins: ServerPins | None, text_parts: tuple[str, ...]
+    server: str,
+    pins: ServerPins | None,
+    text_parts: tuple[str, ...],
+    earlier: tuple[str, ...] = (),
+    renewed: int = 0,
 ) -> tuple[bytes, SharedRecord, Parts]:
     """The value of a server; what it says; and the parts that its pins are in. Raises ValueError for pins
-    that are too large.
+    that are too large. The rest: see `SharedRecord`.
     """
     raw = msgspec.json.encode(pins)
     if len(raw) > limits.SHARED_PINS - _HEAD:
         raise ValueError(f"its pins are {len(raw):,} bytes long, and {limits.SHARED_PINS:,} is the most")
-    record = SharedRecord(FORMAT.name, FORMAT.version, server, pins, (), text_parts)
+    more = text_parts, earlier[-EARLIER:], renewed
+    record = SharedRecord(FORMAT.name, FORMAT.version, server, pins, (), *more)
     data = zlib.compress(msgspec.json.encode(record))
     if len(data) <= LARGEST_VALUE:
         return data, record, {}
     parts = divided(server, raw)
-    record = SharedRecord(FORMAT.name, FORMAT.version, server, None, tuple(parts), text_parts)
+    record = SharedRecord(FORMAT.name, FORMAT.version, server, None, tuple(parts), *more)
     return zlib.compress(msgspec.json.encode(record)), record, parts
+
+
+def short(mark: str) -> str:
+    """A `Sealed.mark` as it is written down in later values."""
+    return mark[:16]
+
+
+def follows(record: SharedRecord, counter: int, mark: str) -> bool:
+    """Whether ``record`` was made of the value with this counter and mark, or by a person after it, as far as
+    it has that many earlier ones.
+    """
+    return record.renewed > counter or short(mark) in record.earlier or len(record.earlier) >= EARLIER
 
 
 def decode(data: bytes, server: str) -> SharedRecord:

@@ -17,7 +17,7 @@ from mcpzip.model.surface import Item
 from mcpzip.pins.digests import item_digest
 from mcpzip.pins.record import Event, Hold, Pin, ServerPins
 from mcpzip.pins.shared_pins import CHANNEL, PARTS, TABLE, SharedPins, Times
-from mcpzip.pins.shared_record import name_of
+from mcpzip.pins.shared_record import EARLIER, name_of
 from mcpzip.pins.store import PinFile, PinsUnusableError, text_of
 from mcpzip.store.memory_backend import Memory
 from mcpzip.store.seen import SeenCounters
@@ -286,6 +286,37 @@ def test_a_new_machine_takes_what_it_finds(make: Make, backend: Flaky) -> None:
     write(pins, some(2.0))
     backend.put(TABLE, NAME, earlier)
     assert of(make("b")) == some()
+
+
+@pytest.mark.parametrize("what", ["deleted", "put back"])
+def test_what_a_new_machine_makes_of_that_is_not_used_by_others(
+    make: Make, backend: Flaky, what: str
+) -> None:
+    """Its counter is higher than that of what others have seen."""
+    pins = make("a")
+    write(pins, some())
+    earlier = backend.values(TABLE)[NAME].data
+    write(pins, some(2.0))
+    backend.put(TABLE, NAME, None if what == "deleted" else earlier)
+    write(make("new"), some(3.0))
+    for each in (pins, make("a")):
+        until(lambda each=each: raises(each, "was not made of the one that was seen here last"))
+    pins.replace({"shop": some(4.0)}, [], {})
+    until(lambda: of(make("new")) == of(pins) == some(4.0))
+
+
+def test_a_machine_that_was_off_for_long_goes_on(make: Make) -> None:
+    pins, off = make("a"), make("b")
+    write(pins, some())
+    assert of(off) == some()
+    off.close()
+    for number in range(EARLIER + 6):
+        pins.change("shop", lambda known, at=float(number): (some(at), {}))
+        if number == 3:
+            again = make("b")
+            assert of(again) == some(float(number))
+            again.close()
+    assert of(make("b")) == some(float(EARLIER + 5)), "more values came between than have a mark"
 
 
 def test_texts_that_somebody_deletes_or_swaps_are_lost_and_written_again(make: Make, backend: Flaky) -> None:

@@ -94,6 +94,27 @@ def test_a_process_that_never_listed_it_lists_what_was_approved(start: Start) ->
     assert hears(later) == ["shop"]
 
 
+def test_servers_that_list_other_things_do_not_answer_each_other(start: Start) -> None:
+    """As during an update of a server, when replicas run two versions of it."""
+
+    def lists_now(process: Process, *tools: object) -> list[str]:
+        process.now = time.time() - 1
+        return process.lists(*tools)
+
+    one, other = start("a"), start("b")
+    for each in (one, other):
+        lists_now(each, READ)
+        each.reload()
+    for _ in range(2):
+        assert lists_now(one, READ, WRITE) == ["read", "write"]
+        until(lambda: other.decisions.outdated)
+        assert other.reload() == []
+        assert lists_now(other, READ) == ["read"]
+        until(lambda: one.decisions.outdated)
+        assert one.reload() == []
+        assert one.tools() == ["read", "write"]
+
+
 def test_a_store_that_is_away_leaves_what_is_offered(start: Start, backend: Flaky) -> None:
     one = start("a")
     one.lists(READ, WRITE)
