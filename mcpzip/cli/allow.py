@@ -21,10 +21,11 @@ from mcpzip.config.paths import find_project
 from mcpzip.model.durations import age, seconds_of
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError, McpzipError
-from mcpzip.policy.allowances import LONGEST, Allowance, Allowances, open_allowances
+from mcpzip.policy.allowances import LONGEST, Allowance, Allowances
 from mcpzip.policy.allowing import allow_once, allowable, check_unchanged
 from mcpzip.policy.flows import Flows
 from mcpzip.policy.hashes import arguments_hash, definition_hash
+from mcpzip.policy.opening import open_allowances
 from mcpzip.policy.question import shown_arguments
 from mcpzip.policy.refused import RefusedCall, refused_calls
 from mcpzip.system.terminal import is_interactive

@@ -25,8 +25,8 @@
     ├── MigrationError           (clients.migration) servers can't be moved: correct the file that it names
     ├── DaemonSilentError        (server.daemon.asking) the daemon runs and doesn't answer: end its process
     ├── ExaminationError         (ui.examinations) checks of the page run already or too long: try again later
-    ├── PinsUnusableError        (pins.store) the file of pins is unusable: mcpzip review --repair
-    ├── AllowedError             (policy.allowances) the list of allowed calls is unusable: delete it
+    ├── PinsUnusableError        (pins.store) the pins are unusable: mcpzip review --repair
+    ├── AllowedError             (policy.allowances) the list of allowed calls is unusable: begin a new one
     ├── KeysError                (identity.api_keys) the file of API keys is unusable: correct or delete it
     ├── TrustError               (config.project) the list of trusted projects is unusable: delete it
     ├── JsonRpcError             (wire.errors) a request has a JSON-RPC error as its response: read its text

@@ -80,7 +80,7 @@ class _Problem(NamedTuple):
     is_pending: bool = False
 
 
-_PENDING = _Problem("was not read yet", repairable=False, is_pending=True)
+_PENDING = _Problem("has the pins, and was not read yet", repairable=False, is_pending=True)
 
 
 class _Known(NamedTuple):
@@ -181,9 +181,9 @@ class SharedPins:
     def change(self, key: str, decide: Decide) -> None:
         self.wait([key])
         for _ in range(_TRIES):
-            before = self._known[key]
-            changed = decide(Snapshot(self.place, {key: before}).of(key))
-            if changed is None or self._thread.call(partial(self._write, key, before, *changed)):
+            known = self._known
+            changed = decide(Snapshot(self.place, known).of(key))
+            if changed is None or self._thread.call(partial(self._write, key, known[key], *changed)):
                 return
         raise _contended()
 
@@ -226,7 +226,7 @@ class SharedPins:
         except OSError as error:
             self._can_read = False
             why = error.found if isinstance(error, StoreError) else str(error)
-            problem = _Problem(f"can't be read ({why})", repairable=False)
+            problem = _Problem(f"has the pins, but {why}", repairable=False)
             self._know(key, _Known(problem=problem, again=True))
 
     async def _read(self, key: str) -> None:

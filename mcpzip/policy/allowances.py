@@ -18,8 +18,7 @@ from abc import ABC, abstractmethod
 
 import msgspec
 
-from mcpzip.config import Config
-from mcpzip.config.paths import allowed_path, mcpzip_command, seen_path
+from mcpzip.config.paths import allowed_path
 from mcpzip.model import limits
 from mcpzip.model.errors import McpzipError
 from mcpzip.system.files import make_folders
@@ -181,25 +180,6 @@ def valid(found: list[Allowance], now: float) -> list[Allowance]:
     """Those that count at the time ``now``."""
     # One from the future was given before the clock was set back, or was not written by mcpzip.
     return [each for each in found if each.at - 60 <= now < each.until <= each.at + LONGEST]
-
-
-def open_allowances(config: Config) -> Allowances:
-    """The list of ``config``. Nothing is read yet."""
-    if config.store is None:
-        return AllowedFile(config.path)
-    from mcpzip.config.store_opening import place_of, ring_of, store_thread
-    from mcpzip.policy.shared_allowances import SharedAllowances
-    from mcpzip.store.seen import SeenCounters
-
-    place, namespace = place_of(config.store), config.store.namespace
-    return SharedAllowances(
-        store_thread(config.store),
-        ring_of(config.store),
-        namespace,
-        place,
-        SeenCounters(seen_path(config.path, "allowed"), place, namespace),
-        mcpzip_command(config.path, "allow", "--clear"),
-    )
 
 
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`

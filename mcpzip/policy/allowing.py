@@ -3,9 +3,10 @@
 from mcpzip.config import Config
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import McpzipError
-from mcpzip.policy.allowances import Allowance, open_allowances
+from mcpzip.policy.allowances import Allowance
 from mcpzip.policy.decision import Decisions, Verdict
 from mcpzip.policy.hashes import arguments_hash, definition_hash
+from mcpzip.policy.opening import open_allowances
 from mcpzip.policy.refused import RefusedCall
 
 

@@ -65,10 +65,8 @@ class SharedAllowances(Allowances):
             return self._thread.call(alone)
         except OSError as error:
             why = error.found if isinstance(error, StoreError) else error.strerror or str(error)
-            raise AllowedError(
-                f"{self._place}, where allowed calls are, can't be used: {why}. Until it can, nothing counts "
-                "as allowed."
-            ) from error
+            what = f"{self._place} has the list of allowed calls, but {why}"
+            raise AllowedError(f"{what}. Until then nothing counts as allowed.") from error
 
     # ---- on the store's loop
 

@@ -22,12 +22,13 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.errors import CallRefusedError
 from mcpzip.model.limits import ASKED_ARGUMENTS, SHOWN_LINE
 from mcpzip.model.quoting import named, quoted
-from mcpzip.policy.allowances import AllowedError, Allowances, open_allowances
+from mcpzip.policy.allowances import Allowances, AllowedError
 from mcpzip.policy.audit_destinations import open_destination
 from mcpzip.policy.audit_log import AuditedCall, AuditLog
 from mcpzip.policy.decision import Decisions, Verdict
 from mcpzip.policy.flows import Flows, is_stricter
 from mcpzip.policy.hashes import arguments_hash, call_hash, definition_hash
+from mcpzip.policy.opening import open_allowances
 from mcpzip.policy.question import ELICIT, Confirm, action_of, question, shown_arguments
 from mcpzip.policy.refused import RefusedCall, id_of, remember
 from mcpzip.proxy.approvals import Approvals

@@ -22,8 +22,9 @@ from mcpzip.pins.difference import visible
 from mcpzip.pins.record import Event, kind_and_name
 from mcpzip.pins.review import HeldItem, Review, why
 from mcpzip.pins.store import PinsUnusableError
-from mcpzip.policy.allowances import Allowance, open_allowances
+from mcpzip.policy.allowances import Allowance
 from mcpzip.policy.allowing import allow_once
+from mcpzip.policy.opening import open_allowances
 from mcpzip.policy.refused import RefusedCall, refused_calls
 from mcpzip.system.threads import in_thread
 from mcpzip.ui import person

@@ -18,7 +18,8 @@ from helpers.store_servers import SERVERS, StoreServer, running
 from mcpzip.config import store_opening
 from mcpzip.pins import shared_pins
 from mcpzip.pins.review import Review
-from mcpzip.policy.allowances import Allowance, open_allowances
+from mcpzip.policy.allowances import Allowance
+from mcpzip.policy.opening import open_allowances
 from mcpzip.store.opening import open_store
 from mcpzip.store.thread import StoreThread
 
@@ -91,7 +92,7 @@ def test_a_store_that_fails_closes_the_gate_until_it_is_back(start: Start, serve
         two = start("b")
         assert two.lists(READ) == []
         assert two.reload() == []
-        assert "can't be read" in two.told[-1]
+        assert "has the pins, but" in two.told[-1]
         for each in (one, two):
             with open_allowances(each.config) as allowances:
                 assert_refused(lambda: allowances.use("shop__read", "d", "x", time.time()))

@@ -122,7 +122,7 @@ def test_a_store_that_is_away_leaves_what_is_offered(start: Start, backend: Flak
     later = start("b", one.offered)
     assert later.lists(READ, WRITE) == ["read", "write"], "it is what it was"
     [told] = later.told
-    assert told.startswith("redis://store.example:6379/0 can't be read (it can't be used). Nothing new")
+    assert told.startswith("redis://store.example:6379/0 has the pins, but it can't be used. Nothing new")
     assert later.lists(WIDER, WRITE) == ["write"]
     assert later.lists(READ, WRITE) == ["write"], "who knows what it is"
     [hold] = later.decisions.held("shop").holds.values()

@@ -98,7 +98,7 @@ def test_a_store_that_cannot_be_used_allows_nothing_and_says_so(make: Make, back
         lambda: allowances.revoke("git__merge", NOW),
         allowances.clear,
     ):
-        with pytest.raises(AllowedError, match=r"memory, where allowed calls are, can't be used: it"):
+        with pytest.raises(AllowedError, match=r"memory has the list of allowed calls, but it"):
             work()
     setattr(backend, how, False)
     assert allowances.use("git__merge", "d", "x", NOW)
