@@ -49,7 +49,7 @@ def start(store: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(
         store_opening,
         "store_thread",
-        lambda config: StoreThread(lambda: open_store(config.url, config.namespace, 1.0)),
+        lambda config: StoreThread(lambda: open_store(config.url, config.namespace, 2.0)),
     )
 
     def another(machine: str) -> Process:
@@ -116,12 +116,12 @@ def test_a_store_that_does_not_answer_is_waited_for_once(start: Start, server: S
         began = time.monotonic()
         one.decisions.load()
         assert one.decisions.held("shop").has_name("tool", "read")
-        assert time.monotonic() - began < 0.5, "no request waits"
+        assert time.monotonic() - began < 1.5, "no request waits"
         assert one.lists(READ) == []
         began = time.monotonic()
         assert one.lists(READ) == []
         assert one.decisions.reload() == ([], [])
-        assert time.monotonic() - began < 0.5, "it is known"
+        assert time.monotonic() - began < 1.5, "it is known"
     finally:
         server.signal_all(signal.SIGCONT)
     until(lambda: one.reload() == ["shop"])
