@@ -1,5 +1,6 @@
 """Pins and allowed calls in a real store: two machines with one config, and a person at one of them."""
 
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from helpers.driver import run_here, serving, until, write_config
 from helpers.memory_store import KEY
 from helpers.pinning_process import Process, config_of
 from helpers.store_servers import SERVERS, StoreServer, running
+from helpers.ui_client import page_of
 
 from mcpzip.config import store_opening
 from mcpzip.pins import shared_pins
@@ -144,6 +146,19 @@ def test_what_is_allowed_once_is_taken_by_one_machine(start: Start) -> None:
     assert sorted(used) == [(False, True)] * 3 + [(True, True)]
 
 
+def reject_on_the_page(config: Path) -> None:
+    """A person rejects the only held item."""
+    with page_of(config) as page:
+        page.sign_in()
+        listed = page.get("/review").text
+        assert "It can't be read" not in listed
+        link = re.search(r'href="[^"]+?(/review/shop[?]item=[0-9a-f]+)">tool pay_bill', listed)
+        assert link
+        form = dict(re.findall(r'name="(item|held|approved)" value="([^"]*)"', page.get(link[1]).text))
+        assert page.submit("/review/shop/reject", **form).status == 303
+        assert "rejected" in page.get("/review").words
+
+
 def test_two_processes_that_serve(store: dict[str, Any], tmp_path: Path) -> None:
     """What a person decides at one machine, the agents of both have; nothing is in files."""
     shop, folders = ChangingServer("shop", tmp_path / "shop"), [tmp_path / "a", tmp_path / "b"]
@@ -165,6 +180,14 @@ def test_two_processes_that_serve(store: dict[str, Any], tmp_path: Path) -> None
         for each in (one, other):
             each.finds("pay", "shop__pay_bill")
             assert "held back" not in each.search("pay")
+        shop.offers(tools=[tool("poke"), tool("pay_bill", annotations={"readOnlyHint": True})])
+        for each in (one, other):
+            each.execute("shop__poke")
+            each.finds("pay", "1 tool held back: mcpzip review shop")
+        reject_on_the_page(folders[0] / "config.json")
+        for each in (one, other):
+            until(lambda each=each: "held back" not in each.search("pay"))
+            assert "shop__pay_bill" not in each.search("pay")
     assert not any((folder / "pins").exists() for folder in folders)
     done = run_here("doctor", "--config", str(folders[0] / "config.json"))
     assert "Sign-ins, pins and allowed calls are in " in done.stdout.decode()
