@@ -239,7 +239,9 @@ def _repair(found: Review, config: Config) -> int:
         console.say(f"All pins in {found.place} can be used. Nothing was changed.")
         return 0
     offered = [f"{name}: {_tools(catalog, name)}" for name in servers]
-    what = f"New pins in {found.place} are" if found.shared else f"A new {found.place} pins"
+    what = (
+        f"New pins in {found.place}, for all machines, are" if found.shared else f"A new {found.place} pins"
+    )
     console.say(f"{what} what is offered now: {'; '.join(offered) or 'nothing'}.")
     if not is_interactive(sys.stdin.fileno()):
         console.warn(_NOBODY.format("do that"))
