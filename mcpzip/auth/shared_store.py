@@ -97,6 +97,7 @@ class SharedStore:
         self._unwritten: dict[str, tuple[Grant, _Known]] = {}
         self._suspects: dict[str, tuple[int, float]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._messages: set[asyncio.Task[None]] = set()
         self._watching = False
 
     # ---- `mcpzip.auth.store.Store`
@@ -222,7 +223,9 @@ class SharedStore:
     def _wrote(self, name: str, known: _Known) -> None:
         self._writes += 1
         self._know(name, known)
-        self._start(self._publish(name))
+        message = self._start(self._publish(name))
+        self._messages.add(message)
+        message.add_done_callback(self._messages.discard)
 
     async def _begin_refresh(self, grant: Grant) -> None:
         name = codec.key(grant.url)
@@ -348,6 +351,8 @@ class SharedStore:
             with suppress(OSError):
                 async with asyncio.timeout(1.0):
                     await self._leave(name, held)
+        if self._messages:  # others would notice by looking, which is later
+            await asyncio.wait([*self._messages], timeout=1.0)
 
     # ---- what others do, on the store's loop
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from mcpzip.auth import codec, shared_record
 from mcpzip.auth.grant import Grant
-from mcpzip.auth.shared_store import TABLE, SharedStore, Times
+from mcpzip.auth.shared_store import CHANNEL, TABLE, SharedStore, Times
 from mcpzip.model.errors import StoreError
 from mcpzip.store.memory_backend import Memory, MemoryBackend
 from mcpzip.store.records import Key, Value
@@ -385,6 +385,22 @@ def test_a_change_by_another_process_is_noticed_without_asking(
     other.remove(URL)
     until(lambda: store.signature(URL) is None)
     assert store.load(URL) is None
+
+
+def test_others_are_told_also_by_who_ends_at_once(
+    make: Make, backend: Flaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    async def publish(channel: str, message: bytes) -> None:
+        await asyncio.sleep(0.05)
+        told.append(channel)
+
+    monkeypatch.setattr(backend, "publish", publish)
+    store = make()
+    store.save(GRANT)
+    store.close()
+    assert told == [CHANNEL]
 
 
 def test_what_is_closed_is_an_error(make: Make) -> None:
