@@ -23,8 +23,8 @@ def definitions() -> dict[str, Schema]:
 def store_form() -> Schema:
     """The form of ``store``."""
     return {
-        "description": "Where several processes keep what they share: sign-ins to servers, and counts of "
-        'calls. Needs the extra "redis" or "postgres".',
+        "description": "Where several processes keep what they share: sign-ins to servers, counts of "
+        'calls, and what servers list. Needs the extra "redis" or "postgres".',
         "anyOf": [{"$ref": "#/$defs/store"}, {"type": "null"}],
     }
 

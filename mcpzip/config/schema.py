@@ -329,13 +329,13 @@ class ServerConfig(msgspec.Struct, frozen=True):
 
         Variables count by their names, because processes with different environments share the cache.
         """
-        parts = ("written", self.written, *self.inherit_env) if self.written else self._settings
+        parts = ("written", self.written, *self.inherit_env) if self.written else self.settings
         framed = "".join(f"{len(part)}:{part}" for part in parts)
         return hashlib.sha256(framed.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
     @property
-    def _settings(self) -> tuple[str, ...]:
-        """The settings of the connection."""
+    def settings(self) -> tuple[str, ...]:
+        """The settings of the connection, with the values of variables. They may be secret."""
         return (
             self.transport,
             self.command,

@@ -364,6 +364,8 @@ STORE_LEASE = 600.0
 """Seconds until a lease ends that isn't renewed. A longer one is an error."""
 STORE_BUCKETS = 1_000
 """Token buckets from which one operation of the store takes. With more it is an error."""
+STORE_LISTING = 1.0
+"""Seconds for one operation about what a server listed. After that the server is asked instead."""
 STORE_COUNTING = 0.25
 """Seconds for which a call waits until the store has counted it. After that it goes on as ``if_store_fails``
 says."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from mcpzip.config import ServerConfig
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.current_config import CurrentConfig
-from mcpzip.proxy.refresh import Refresher
+from mcpzip.proxy.refresh import ANY_AGE, Refresher
 from mcpzip.proxy.unanswered import UnansweredServers
 from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.threads import in_thread
@@ -68,7 +68,7 @@ class FirstListings:
         FIRST_LISTING seconds at most for each of the two.
         """
         for name in filter(self.is_unlisted, self._current.enabled):
-            self._refresher.start(name)
+            self._refresher.start(name, ANY_AGE)
         await self.wait()
         if rests := self._refresher.first_rests():
             await asyncio.wait(rests, timeout=FIRST_LISTING)

@@ -33,7 +33,7 @@ from mcpzip.proxy.notifier import ALL_LISTS, Notifier
 from mcpzip.proxy.passthrough import Passthrough
 from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.processes import OpenConnection, open_connections
-from mcpzip.proxy.refresh import Refresher
+from mcpzip.proxy.refresh import ANY_AGE, Refresher
 from mcpzip.proxy.reviews import Reviews
 from mcpzip.proxy.search_request import PendingServers, SearchReport, SearchRequest
 from mcpzip.proxy.sharing import Sharing
@@ -189,9 +189,17 @@ class Proxy:
         self._refresher.keep_trying()
         self.tool_caller.start()
         self._catalog_state.remove_drafts()
+        if self.config.store is not None and self.config.replicas is not None:
+            from mcpzip.proxy.shared_listings import SharedListings  # most configs have no store
+
+            self._refresher.share(SharedListings(self.config.store), self._listed_at)
         for name in self._enabled:
             if self._first_listings.is_unlisted(name):
-                self._refresher.start(name)
+                self._refresher.start(name, ANY_AGE)
+
+    def _listed_at(self, server: str) -> float:
+        record = self._catalog_state.catalog.servers.get(server)
+        return 0.0 if record is None else record.fetched_at or 0.0
 
     def _index_and_renew(self) -> None:
         self.reviews.take_up()
@@ -207,7 +215,7 @@ class Proxy:
         records, oldest = self.catalog.servers, time.time() - MAX_AGE
         listed_at = {name: records[name].fetched_at or 0.0 for name in self._enabled if name in records}
         old = [name for name, at in listed_at.items() if at < oldest or records[name].stale]
-        self._refresher.renew(sorted(old, key=listed_at.__getitem__))
+        self._refresher.renew(sorted(old, key=listed_at.__getitem__), MAX_AGE)
 
     async def close(self) -> None:
         """Closes all connections, ends all processes, and saves the catalog. Takes a fraction of a second."""
@@ -271,7 +279,7 @@ class Proxy:
         self.reviews.trust_changed(servers_before)
         for name in (*diff.added, *diff.reconnected):
             if name in self._enabled and (self._first_listings.is_unlisted(name) or records[name].stale):
-                self._refresher.start(name)
+                self._refresher.start(name, ANY_AGE)
         return diff
 
     def disconnect(self, server: str, *, again: bool) -> None:
@@ -445,8 +453,8 @@ class Proxy:
         for name, record in self.catalog.servers.items():
             if record.ttl is None or record.fetched_at is None or record.stale:
                 continue
-            if now > record.fetched_at + max(record.ttl, MIN_TTL):
-                self._refresher.start(name)
+            if now > record.fetched_at + (valid := max(record.ttl, MIN_TTL)):
+                self._refresher.start(name, valid)
 
     @property
     def has_unlisted_servers(self) -> bool:

@@ -1,13 +1,14 @@
 """Keeping the catalog true: listing servers, merging what they say, and putting it on disk.
 
 The rules: servers are listed concurrently and each is merged the moment it answers; at most one listing of a
-server is under way; a burst of `list_changed` costs one listing.
+server is under way; a burst of `list_changed` costs one listing. Replicas with a store share listings, where
+one of another replica will do (`proxy.shared_listings`).
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -21,6 +22,9 @@ from mcpzip.transport.base import NOBODY, Origin
 from mcpzip.transport.health import Rest
 from mcpzip.transport.pool import Pool
 
+if TYPE_CHECKING:
+    from mcpzip.proxy.shared_listings import SharedListings
+
 QUIET = 0.2
 """Seconds from a `list_changed` to the listing it brings about; what else is said meanwhile costs nothing."""
 FIRST_RETRY, LAST_RETRY = 5.0, 300.0
@@ -31,6 +35,8 @@ whose list is over a limit is asked again after the last of them at once: readin
 
 _REST = ("prompt", "resource", "template")
 """What is listed after the tools, in the order of `Rest`."""
+ANY_AGE = float("inf")
+"""What another replica listed will do, however long ago: nothing was listed here."""
 RENEWED_AT_ONCE = 2
 """How many servers `Refresher.renew` lists at a time: each may be a process of 60 MB and a second's start."""
 
@@ -62,8 +68,47 @@ class Refresher:
         self._backoffs: dict[str, Backoff] = {}
         self._renewing: set[asyncio.Task[None]] = set()
         self._replaced: set[asyncio.Task[Any]] = set()
+        self._shared: SharedListings | None = None
+        self._listed_at: Callable[[str], float] = lambda server: 0.0
+        self._taking: set[asyncio.Task[None]] = set()
         self._retrying = False
         self._closed = False
+
+    def share(self, shared: "SharedListings", listed_at: Callable[[str], float]) -> None:
+        """Uses ``shared`` from now on. listed_at: when a server was listed that is offered; 0 for never."""
+        self._shared, self._listed_at = shared, listed_at
+        self._watch_others()
+
+    def _watch_others(self) -> None:
+        if self._shared is not None:
+            self._shared.watch((one for one in self._servers.values() if not one.disabled), self._take)
+
+    def _take(self, server: str) -> None:
+        """Another replica has listed ``server``."""
+        if server in self._servers and not self._closed:
+            task = asyncio.create_task(self._take_shared(server), name=f"take-{server}")
+            self._taking.add(task)
+            task.add_done_callback(self._taking.discard)
+
+    async def _take_shared(self, name: str) -> None:
+        server = self._servers[name]
+        assert self._shared is not None
+        listed = await self._shared.read(server, self._listed_at(name))
+        if listed is None:
+            return
+        update = await self._admitted(listed)
+        is_ours = self._servers.get(name) is server and name not in self._listing
+        if is_ours and listed.at > self._listed_at(name):
+            self._use(listed, update)
+
+    def _use(self, listed: Listed, update: Update) -> None:
+        """Offers what another replica ``listed``, as far as it was admitted."""
+        note("info", listed.server, "listed", f"another replica listed {len(listed.tools)} tools")
+        if not listed.unlisted:
+            rest = Rest(listed.prompts, listed.resources, listed.templates, listed.over)
+            self._last_rest[listed.server] = rest
+        self._schedule_retry(update)
+        self._on_update(update)
 
     def listing(self, server: str) -> "asyncio.Task[Update] | None":
         """The listing of ``server`` that is under way, if one is."""
@@ -82,26 +127,30 @@ class Refresher:
             return 0.0
         return time.monotonic() - max(self._started[server], self._pool.connect_started(server))
 
-    def start(self, server: str) -> "asyncio.Task[Update]":
+    def start(self, server: str, max_age: float | None = None) -> "asyncio.Task[Update]":
         """Lists ``server`` now, or joins the listing that is under way. The task never raises but for
         cancellation.
+
+        max_age: seconds; what another replica listed no longer ago will do. None: only the server's answer.
         """
         task = self._listing.get(server)
         if task is None:
-            task = asyncio.create_task(self._list(server), name=f"list-{server}")
+            task = asyncio.create_task(self._list(server, max_age), name=f"list-{server}")
             self._listing[server] = task
             self._started[server] = time.monotonic()
         return task
 
-    def renew(self, servers: Iterable[str]) -> None:
-        """Lists ``servers`` in the background in their order, RENEWED_AT_ONCE at a time."""
+    def renew(self, servers: Iterable[str], max_age: float) -> None:
+        """Lists ``servers`` in the background in their order, RENEWED_AT_ONCE at a time. max_age: see
+        `start`.
+        """
         waiting = iter(list(servers))
 
         async def renew() -> None:
             for server in waiting:  # which all workers share
                 configured = self._servers.get(server)  # which may have changed meanwhile
                 if configured is not None and not configured.disabled:
-                    await asyncio.wait({self.start(server)})
+                    await asyncio.wait({self.start(server, max_age)})
 
         for number in range(RENEWED_AT_ONCE):
             task = asyncio.create_task(renew(), name=f"renew-{number}")
@@ -127,6 +176,7 @@ class Refresher:
             self._first_rests.discard(name)
             if name not in self._servers:
                 self._last_rest.pop(name, None)
+        self._watch_others()
 
     def keep_trying(self) -> None:
         """From now on a server that could not be listed is asked again by and by."""
@@ -167,28 +217,18 @@ class Refresher:
         self._again.discard(server)
         self._relist(server)
 
-    async def _list(self, name: str) -> Update:
+    async def _list(self, name: str, max_age: float | None) -> Update:
         server = self._servers[name]
         update: Update
         origin = self._change_origins.pop(name, None) or self._origin(name)
+        theirs = listed = None
         try:
-            listing = await self._pool.list_tools(name, origin=origin)
-            listed = self._with_last_rest(
-                Listed(
-                    name,
-                    listing.tools,
-                    at=time.time(),
-                    protocol=listing.protocol,
-                    fingerprint=server.fingerprint,
-                    instructions=listing.instructions,
-                    capabilities=listing.capabilities,
-                    info=listing.info,
-                    ttl=listing.ttl,
-                    unlisted=_REST,
-                )
-            )
+            if self._shared is not None and max_age is not None:
+                theirs = await self._shared.recent(server, max_age, self._listed_at(name))
+            listed = theirs or await self._asked(server, origin)
             update = await self._admitted(listed)
-            note("info", name, "listed", f"listed {len(listing.tools)} tools")
+            if theirs is None:
+                note("info", name, "listed", f"listed {len(listed.tools)} tools")
         except UpstreamError as error:
             reason = f"{error.reason}. {error.remedy}".rstrip(" .")
             if not isinstance(error, UpstreamUnavailableError) or server.problem:  # else the pool noted it
@@ -201,11 +241,34 @@ class Refresher:
             if self._listing.get(name) is asyncio.current_task():  # and not after `reconfigure`
                 del self._listing[name]
                 self._started.pop(name, None)
+            if listed is None and self._shared is not None:
+                self._shared.give_up(name)
+        if theirs is not None:
+            self._use(theirs, update)
+            return update
         self._schedule_retry(update)
         self._on_update(update)
-        if isinstance(update, Listed):
+        if listed is not None and isinstance(update, Listed):
             self._list_rest(listed, update, origin)
         return update
+
+    async def _asked(self, server: ServerConfig, origin: Origin) -> Listed:
+        """What ``server`` answers. Raises McpzipError."""
+        listing = await self._pool.list_tools(server.name, origin=origin)
+        return self._with_last_rest(
+            Listed(
+                server.name,
+                listing.tools,
+                at=time.time(),
+                protocol=listing.protocol,
+                fingerprint=server.fingerprint,
+                instructions=listing.instructions,
+                capabilities=listing.capabilities,
+                info=listing.info,
+                ttl=listing.ttl,
+                unlisted=_REST,
+            )
+        )
 
     async def _admitted(self, listed: Listed) -> Listed:
         """What may be offered of ``listed``, which a thread has read, so that others are served meanwhile."""
@@ -259,10 +322,23 @@ class Refresher:
             self._first_rests.discard(name)
 
     async def _fetch_rest(self, listed: Listed, offered: Listed, origin: Origin) -> None:
+        server, whole = self._servers[listed.server], None
         try:
             rest = await self._pool.list_rest(listed.server, origin=origin)
+            whole = self._with_rest(listed, rest)
         except McpzipError:
             return  # its tools were listed: what else it offers stays as it was
+        finally:
+            if self._shared is not None and whole is None:
+                self._shared.give_up(listed.server)
+            elif self._shared is not None and whole is not None:
+                self._shared.offer(server, whole)
+        told = await self._admitted(whole)
+        if _beside_tools(told) != _beside_tools(offered):
+            self._on_update(told)
+
+    def _with_rest(self, listed: Listed, rest: Rest) -> Listed:
+        """``listed``, with what its server offers beside tools."""
         last = self._last_rest.get(listed.server, Rest())
         unlisted = tuple(kind for kind, new in zip(_REST, rest[:3], strict=True) if new is None)
         prompts, resources, templates = (
@@ -270,9 +346,7 @@ class Refresher:
         )
         rest = Rest(prompts, resources, templates, rest.over)
         self._last_rest[listed.server] = rest
-        told = await self._admitted(replace(_with(listed, rest), at=time.time(), unlisted=unlisted))
-        if _beside_tools(told) != _beside_tools(offered):
-            self._on_update(told)
+        return replace(_with(listed, rest), at=time.time(), unlisted=unlisted)
 
     def _schedule_retry(self, update: Update) -> None:
         name = update.server
@@ -292,10 +366,13 @@ class Refresher:
             *self._rests.values(),
             *self._renewing,
             *self._replaced,
+            *self._taking,
         ]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._shared is not None:
+            await self._shared.close()
 
 
 def _beside_tools(update: Listed) -> tuple[object, ...]:

@@ -361,7 +361,7 @@ class ToolCaller:
         if record is None or entry.server not in self._current.enabled:
             return result, succeeded  # the config was edited during the call
         if record.stale or time.time() - (record.fetched_at or 0) > MAX_AGE_IN_USE:
-            self._refresher.start(entry.server)
+            self._refresher.start(entry.server, MAX_AGE_IN_USE)
         return result, succeeded
 
     async def _begin(self, principal: Principal | None, entry: Entry) -> Callable[[], None]:
