@@ -11,12 +11,13 @@ from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from mcpzip.config.schema import TelemetryConfig
+from mcpzip.config.schema import ServerConfig, TelemetryConfig
 from mcpzip.model.errors import ConfigError
 from mcpzip.proxy import metatools
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.system.event_log import note
 from mcpzip.system.threads import in_thread
+from mcpzip.transport import session_times
 
 if TYPE_CHECKING:
     from mcpzip.server.http.application_server import ApplicationServer
@@ -52,6 +53,7 @@ class ProcessTelemetry:
         self._counted_at, self._figures = float("-inf"), Figures()
         self.ending, self.url = False, ""
         self.telemetry = Telemetry(config, environment, self.figures, pulled=pulled)
+        session_times.install(self._session_ended)
 
     def recorder(self, proxy: Proxy) -> "Recorder":
         """What requests to ``proxy`` are traced with. From now on its servers are measured too."""
@@ -59,6 +61,11 @@ class ProcessTelemetry:
         return self.telemetry.recorder(
             lambda: proxy.config.servers, lambda name: name in _OWN_TOOLS and proxy.exposure.has_own(name)
         )
+
+    def _session_ended(self, server: ServerConfig, version: str, seconds: float, is_lost: bool) -> None:
+        from mcpzip.telemetry.traces import record_session
+
+        record_session(self.telemetry.metrics, server, version, seconds, is_lost=is_lost)
 
     def forget(self, proxy: Proxy) -> None:
         """``proxy`` has ended."""
@@ -151,6 +158,7 @@ async def started(
         yield made
     finally:
         made.ending = True
+        session_times.install(None)
         if server is not None:
             await server.close()
         closing = asyncio.create_task(in_thread(made.telemetry.close, "telemetry"))

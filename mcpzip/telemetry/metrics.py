@@ -53,6 +53,9 @@ class Metrics:
         self.server_session = histogram(
             names.SERVER_SESSION, "How long a client stayed.", names.SESSION_BUCKETS
         )
+        self.client_session = histogram(
+            names.CLIENT_SESSION, "How long a connection to an upstream server lasted.", names.SESSION_BUCKETS
+        )
         self._figures = figures
         each = self._each
         for name, unit, about, value in _GAUGES:

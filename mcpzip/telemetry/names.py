@@ -43,6 +43,7 @@ TARGET_SERVER, TARGET_TOOL = "mcpzip.target.server", "mcpzip.target.tool"
 SERVER_DURATION = "mcp.server.operation.duration"
 CLIENT_DURATION = "mcp.client.operation.duration"
 SERVER_SESSION = "mcp.server.session.duration"
+CLIENT_SESSION = "mcp.client.session.duration"
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Seconds, as the conventions have them."""
 SESSION_BUCKETS = (1, 10, 60, 300, 900, 3_600, 14_400, 43_200, 86_400)
@@ -54,6 +55,8 @@ has the same word).
 """
 TOOL_ERROR = "tool_error"
 """`error.type` of a result with ``isError``."""
+LOST = "connection_lost"
+"""`error.type` of a session with a server that has ended although nobody closed it."""
 PIPE, TCP = "pipe", "tcp"
 """`network.transport` on stdio and over HTTP."""
 

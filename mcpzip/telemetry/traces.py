@@ -78,6 +78,16 @@ class Recorder:
         return RequestTrace(self, method, id, fields, meta, names.TCP if over_http else names.PIPE)
 
 
+def record_session(
+    metrics: Metrics, server: "ServerConfig", version: str, seconds: float, *, is_lost: bool
+) -> None:
+    """A connection to ``server`` has ended. version: of the protocol. is_lost: although nobody closed it."""
+    measured = {names.SERVER: server.name, names.VERSION: version[: names.LONGEST], **_place(server)}
+    if is_lost:
+        measured[names.ERROR] = names.LOST
+    metrics.client_session.record(seconds, measured, Context())
+
+
 class RequestTrace:
     """A request of a client: a span of the kind SERVER, and what is below it."""
 

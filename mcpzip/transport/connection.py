@@ -33,6 +33,7 @@ from mcpzip.transport.deadlines import Deadlines
 from mcpzip.transport.handshake import ServerInfo, StartAgainError, shake_hands
 from mcpzip.transport.opening import opened, process_tap
 from mcpzip.transport.requesters import Requesters
+from mcpzip.transport.session_times import measured
 from mcpzip.transport.stdio import open_stdio
 from mcpzip.transport.subscription import ACKNOWLEDGED, LIST_CHANGED, UPDATED, SubscriptionStream
 from mcpzip.wire import (
@@ -125,7 +126,7 @@ class Connection:
         self._channel: Channel | None = None
         self._ready = asyncio.Event()
         self._stop = asyncio.Event()
-        self._retired = self.is_replaced = False
+        self._retired = self.is_replaced = self._lost = False
         self._owner: asyncio.Task[None] | None = None
         self._failure: UpstreamUnavailableError | None = None
 
@@ -340,7 +341,8 @@ class Connection:
             self._subscription = SubscriptionStream(channel, self.server_info, self._lists_changed)
             subscribing = asyncio.create_task(self._subscription.run(), name=f"listen-{self.server.name}")
             try:
-                await self._stop.wait()
+                with measured(self.server, self.server_info.dialect.version, lambda: self._lost):
+                    await self._stop.wait()
             finally:
                 subscribing.cancel()
                 await asyncio.wait({subscribing})
@@ -361,7 +363,7 @@ class Connection:
 
     def _retire(self, reason: str) -> None:
         """Takes no more requests; the open ones may still get their responses."""
-        was_alive = self.alive
+        was_alive, self._lost = self.alive, self._lost or self.alive
         self._retired = True
         if was_alive:
             note("warning", self.server.name, "ended", reason + self._diagnosis())
@@ -451,7 +453,7 @@ class Connection:
     def _channel_ended(self, reason: str) -> None:
         if not self._ready.is_set():
             return  # the handshake fails because of it, or starts again
-        was_alive = self.alive
+        was_alive, self._lost = self.alive, self._lost or self.alive
         self._stop.set()
         if was_alive:
             note("warning", self.server.name, "ended", reason + self._diagnosis())

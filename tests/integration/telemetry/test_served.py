@@ -54,6 +54,7 @@ async def test_one_trace_from_the_agent_to_the_server(
     assert "baggage" not in call["_meta"]
     assert collector.resource["service.name"] == "mcpzip"
     assert {"mcp.server.operation.duration", "mcp.client.operation.duration"} <= collector.metrics
+    assert "mcp.client.session.duration" in collector.metrics
 
 
 async def test_without_telemetry_the_context_of_a_client_goes_on_as_it_is(

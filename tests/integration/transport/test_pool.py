@@ -30,6 +30,7 @@ from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.model.errors import UpstreamError, UpstreamLostError, UpstreamUnavailableError
 from mcpzip.system.reaper import Reaper
+from mcpzip.transport import session_times
 from mcpzip.transport.connection import Connection
 from mcpzip.transport.pool import Pool
 
@@ -157,6 +158,23 @@ async def test_a_listing_survives_the_loss_of_its_connection(fake_mcp: Fake, tmp
     shop = fake_mcp(name="shop", tools=[PAY], faults=[fault])
     async with pool_of(tmp_path, shop) as pool:
         assert len((await pool.list_tools("shop")).tools) == 1
+
+
+async def test_how_long_a_connection_lasted_is_told_once_with_how_it_ended(
+    fake_mcp: Fake, tmp_path: Path
+) -> None:
+    fault = {"kind": "crash", "method": "tools/list", "run": 1}
+    shop = fake_mcp(name="shop", tools=[PAY], faults=[fault])
+    told: list[tuple[str, str, bool]] = []
+    session_times.install(lambda server, version, _, lost: told.append((server.name, version, lost)))
+    try:
+        async with pool_of(tmp_path, shop) as pool:
+            await pool.list_tools("shop")
+            assert [each[2] for each in told] == [True]
+        assert [each[2] for each in told] == [True, False]
+        assert {(name, len(version)) for name, version, _ in told} == {("shop", len("2025-11-25"))}
+    finally:
+        session_times.install(None)
 
 
 # Nothing left behind

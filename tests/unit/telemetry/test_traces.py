@@ -16,7 +16,7 @@ from mcpzip.model.errors import UpstreamTimeoutError
 from mcpzip.telemetry import names
 from mcpzip.telemetry.metrics import Figures, ServerFigures
 from mcpzip.telemetry.provider import Telemetry
-from mcpzip.telemetry.traces import Recorder, RequestTrace
+from mcpzip.telemetry.traces import Recorder, RequestTrace, record_session
 from mcpzip.wire import RpcError, UpstreamRpcError, quote, unquote
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -201,6 +201,16 @@ def test_the_query_of_a_resource_is_in_no_span() -> None:
     trace.upstream("docs", "resources/read", fields, is_listed=False).end()
     trace.end(b"{}", failed=False)
     assert [(span.attributes or {})[names.RESOURCE] for span in recorded.spans()] == ["docs://page"] * 2
+
+
+def test_a_connection_to_a_server_is_measured_with_how_it_ended() -> None:
+    recorded = Recorded()
+    for name, is_lost in (("shop", True), ("docs", False)):
+        record_session(recorded.telemetry.metrics, SERVERS[name], "2025-11-25", 5.0, is_lost=is_lost)
+    docs = {names.SERVER: "docs", names.NETWORK: "tcp", names.ADDRESS: "docs.example", names.PORT: 443}
+    shop = {names.SERVER: "shop", names.NETWORK: "pipe", names.ERROR: "connection_lost"}
+    points = recorded.points(names.CLIENT_SESSION)
+    assert points == [{**each, names.VERSION: "2025-11-25"} for each in (shop, docs)]
 
 
 def test_a_session_is_measured_once() -> None:
