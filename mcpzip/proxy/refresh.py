@@ -70,7 +70,8 @@ class Refresher:
         self._replaced: set[asyncio.Task[Any]] = set()
         self._shared: SharedListings | None = None
         self._listed_at: Callable[[str], float] = lambda server: 0.0
-        self._taking: set[asyncio.Task[None]] = set()
+        self._to_take: dict[str, None] = {}
+        self._taking: asyncio.Task[None] | None = None
         self._retrying = False
         self._closed = False
 
@@ -85,13 +86,23 @@ class Refresher:
 
     def _take(self, server: str) -> None:
         """Another replica has listed ``server``."""
-        if server in self._servers and not self._closed:
-            task = asyncio.create_task(self._take_shared(server), name=f"take-{server}")
-            self._taking.add(task)
-            task.add_done_callback(self._taking.discard)
+        self._to_take[server] = None
+        if self._taking is None and not self._closed:
+            self._taking = asyncio.create_task(self._take_all(), name="take")
 
-    async def _take_shared(self, name: str) -> None:
-        server = self._servers[name]
+    async def _take_all(self) -> None:
+        """One after the other: after a start these may be all servers, while clients are served."""
+        try:
+            while self._to_take:
+                name = next(iter(self._to_take))
+                del self._to_take[name]
+                if (server := self._servers.get(name)) is not None:
+                    await self._take_shared(server)
+        finally:
+            self._taking = None
+
+    async def _take_shared(self, server: ServerConfig) -> None:
+        name = server.name
         assert self._shared is not None
         listed = await self._shared.read(server, self._listed_at(name))
         if listed is None:
@@ -366,7 +377,7 @@ class Refresher:
             *self._rests.values(),
             *self._renewing,
             *self._replaced,
-            *self._taking,
+            *((self._taking,) if self._taking else ()),
         ]
         for task in tasks:
             task.cancel()

@@ -161,23 +161,24 @@ class SharedListings:
     async def _recent(self, server: ServerConfig, max_age: float, after: float) -> Listed | None:
         end = time.monotonic() + self._times.wait
         while server.name not in self._leases:
-            lease = await self._thread.store.acquire(f"catalog-{_key(server.name).name}", *self._of_lease())
-            found = await self._read(server, after)
-            is_recent = found is not None and time.time() - found.at <= max_age
-            if lease is not None and is_recent:
-                await self._thread.store.release(lease)
-            elif lease is not None:
-                self._leases[server.name] = lease
-            if is_recent:
+            if (found := await self._read_recent(server, max_age, after)) is not None:
                 return found
             if time.monotonic() >= end:
                 break
+            name = f"catalog-{_key(server.name).name}"
+            lease = await self._thread.store.acquire(name, self._owner, self._times.lease)
             if lease is None:
                 await asyncio.sleep(self._times.pause)
+            elif (found := await self._read_recent(server, max_age, after)) is not None:  # written meanwhile
+                await self._thread.store.release(lease)
+                return found
+            else:
+                self._leases[server.name] = lease
         return None
 
-    def _of_lease(self) -> tuple[str, float]:
-        return self._owner, self._times.lease
+    async def _read_recent(self, server: ServerConfig, max_age: float, after: float) -> Listed | None:
+        found = await self._read(server, after)
+        return found if found is not None and time.time() - found.at <= max_age else None
 
     async def _read(self, server: ServerConfig, after: float) -> Listed | None:
         value = await self._thread.store.get(_key(server.name))
