@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from mcpzip.catalog import Listed
 from mcpzip.catalog.shared_listing import decode, encode
 from mcpzip.config.schema import ServerConfig, StoreConfig
+from mcpzip.config.store_opening import ring_of
 from mcpzip.model import limits
 from mcpzip.store.opening import open_store
 from mcpzip.store.records import Key, Lease
@@ -28,7 +29,7 @@ from mcpzip.store.store import Opener
 from mcpzip.store.thread import StoreThread
 from mcpzip.system.event_log import note
 from mcpzip.system.formats import UnusableError
-from mcpzip.system.sealing import KeyRing, SealError, SealingMissingError, bound_to, read_key
+from mcpzip.system.sealing import KeyRing, SealError, SealingMissingError, bound_to
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.system.threads import in_thread
 
@@ -75,7 +76,8 @@ class SharedListings:
         self._thread = StoreThread(
             opener or (lambda: open_store(config.url, config.namespace, limits.STORE_LISTING))
         )
-        self._config, self._times, self._owner = config, times or USUAL, secrets.token_hex(8)
+        self._namespace, self._make_ring = config.namespace, ring_of(config)
+        self._times, self._owner = times or USUAL, secrets.token_hex(8)
         # All of this belongs to the store's loop.
         self._ring: KeyRing | None = None
         self._leases: dict[str, Lease] = {}
@@ -277,11 +279,11 @@ class SharedListings:
 
     def _keys(self) -> KeyRing:
         if self._ring is None:
-            self._ring = KeyRing([read_key(key.reveal()) for key in self._config.keys])
+            self._ring = self._make_ring()
         return self._ring
 
     def _bound(self, server: ServerConfig) -> bytes:
-        return bound_to(self._config.namespace, server.name, *server.settings)
+        return bound_to(self._namespace, server.name, *server.settings)
 
 
 def _key(server: str) -> Key:

@@ -13,14 +13,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from mcpzip.config.schema import RateLimit, StoreConfig
+from mcpzip.config.store_opening import place_of, store_thread
 from mcpzip.model import limits
 from mcpzip.model.errors import StoreError
 from mcpzip.model.principal import PrincipalId
 from mcpzip.store.buckets import Bucket, Shortage
-from mcpzip.store.opening import open_store, place
 from mcpzip.store.store import Opener
 from mcpzip.store.thread import StoreThread
 from mcpzip.system.backoff import Backoff
@@ -50,8 +49,8 @@ class SharedRates:
         self, config: StoreConfig, warn: Callable[[str], None], opener: Opener | None = None
     ) -> None:
         """warn: is told that the store fails. opener: opens it; default: as ``config`` says."""
-        self._warn, self._place = warn, place(urlsplit(config.url))
-        self._thread = StoreThread(opener or (lambda: open_store(config.url, config.namespace)))
+        self._warn, self._place = warn, place_of(config)
+        self._thread = StoreThread(opener) if opener else store_thread(config)
         key = read_key(config.keys[0].reveal())
         self._key = hmac.digest(key, _PURPOSE + config.namespace.encode(), "sha256")
         self._probe: asyncio.Task[None] | None = None
