@@ -78,7 +78,7 @@ def audit(
         return 0
     if not found:
         remedy = (
-            "Those of mcpzip serve --http are in its standard output, as the config says."
+            "Those over HTTP are in the standard output of the process that serves them."
             if audited is not None and audited.to == AUDIT_STDOUT
             else '"audit": true in the config has calls written down.'
         )

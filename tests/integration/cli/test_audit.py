@@ -83,4 +83,4 @@ def test_what_is_on_the_standard_output_is_not_looked_for_here(tmp_path: Path) -
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"mcpServers": {}, "audit": {"to": "stdout"}}))
     done = run_here("audit", "--config", str(config))
-    assert b"Those of mcpzip serve --http are in its standard output" in done.stdout
+    assert b"Those over HTTP are in the standard output" in done.stdout
