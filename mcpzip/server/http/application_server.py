@@ -37,6 +37,6 @@ class ApplicationServer:
 
     async def close(self) -> None:
         """Ends all connections."""
-        self.shutdown()
+        await self._connections.stop(self._server)
         with suppress(OSError):
             await self._connections.close(_LAST_RESPONSES)

@@ -220,6 +220,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _begin(self, head: h11.Request) -> None:
         self._timer.clear()
+        self._connections.asks(self)
         target = head.target.decode("latin-1")
         self._request = HttpRequest(head.method.decode("ascii"), target, head.headers, self._address)
         self._response = response = HttpResponse(self, self._application.headers)
@@ -307,6 +308,8 @@ class Connection(asyncio.BufferedProtocol):
             self._application.handle(self._request, response)
         except Exception as defect:
             self.failed(defect)
+        finally:
+            self._connections.has_asked(self)
 
     def failed(self, defect: Exception) -> None:
         """Reports a defect of ours, and ends the response."""
@@ -376,6 +379,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _end_response(self) -> None:
         http, self._response = self._http, None
+        self._connections.has_asked(self)
         if self._closing or self.transport.is_closing():
             self.transport.close()
         elif http.their_state is h11.SEND_BODY:

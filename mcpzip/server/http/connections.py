@@ -5,6 +5,12 @@ from typing import Protocol
 
 from mcpzip.server.http.limits import Limits
 
+_TURNS = 3
+"""Turns of the event loop in which connections are accepted, and read, that are there already."""
+_FIRST_REQUEST = 0.25
+"""Seconds that a request which has begun, or is the first of its connection, has to come when the server
+ends."""
+
 
 class Member(Protocol):
     """A connection, as far as its group needs it."""
@@ -38,7 +44,10 @@ class Connections:
         self._limits = limits
         self._slow: dict[Member, _Unread] = {}
         self._turns: dict[Member, None] = {}
+        self._asking: dict[Member, None] = {}
+        """New ones, and those whose request isn't complete."""
         self._all_closed: asyncio.Future[None] | None = None
+        self._all_asked: asyncio.Future[None] | None = None
         self._ending = False
 
     def add(self, connection: Member) -> bool:
@@ -52,6 +61,7 @@ class Connections:
             self.remove(oldest)
             oldest.abort()
         self.unauthenticated[connection] = None
+        self.asks(connection)
         if self._ending or len(self.open) > self.room + self._limits.turned_away:
             connection.abort()
         return len(self.open) <= self.room
@@ -62,7 +72,31 @@ class Connections:
         if not self.open and self._all_closed is not None and not self._all_closed.done():
             self._all_closed.set_result(None)
         self.unauthenticated.pop(connection, None)
+        self.has_asked(connection)
         self.client_reads(connection)
+
+    def asks(self, connection: Member) -> None:
+        """A request of it begins."""
+        self._asking[connection] = None
+
+    def has_asked(self, connection: Member) -> None:
+        """Its request is complete, or refused."""
+        self._asking.pop(connection, None)
+        if not self._asking and self._all_asked is not None and not self._all_asked.done():
+            self._all_asked.set_result(None)
+
+    async def stop(self, server: asyncio.Server) -> None:
+        """Takes no more connections, and closes each once it has no request under way. What was accepted, or
+        has begun to ask, is heard to the end: its client can't know that nobody has read it.
+        """
+        loop = asyncio.get_running_loop()
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        server.close()
+        if self._asking:
+            self._all_asked = loop.create_future()
+            await asyncio.wait({self._all_asked}, timeout=_FIRST_REQUEST)
+        self.shutdown()
 
     def shutdown(self) -> None:
         """Closes each connection once it has no request under way, and takes no more."""

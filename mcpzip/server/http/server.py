@@ -98,9 +98,8 @@ class HttpServer:
             ready()
             await done.wait()
         finally:
-            server.close()
-            connections.shutdown()
             try:
+                await connections.stop(server)
                 leaving()
                 await self._settle()
                 self._legacy.end()

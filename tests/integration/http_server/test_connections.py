@@ -6,12 +6,14 @@ from contextlib import AsyncExitStack
 import h11
 import pytest
 from helpers.driver import PATIENCE, comes_true
-from helpers.raw_http_client import Connection, Script, echo, message, modern_message, site
+from helpers.raw_http_client import LOCAL, Connection, Script, Web, echo, message, modern_message, site
 
 from mcpzip.proxy.exchange import Exchange
-from mcpzip.server.http.access import access_to, read_address
+from mcpzip.server.http import connections
+from mcpzip.server.http.access import access_to, read_address, take
 from mcpzip.server.http.connection import PIECE
 from mcpzip.server.http.response import PING
+from mcpzip.server.http.server import HttpServer
 
 OPENING = {
     "protocolVersion": "2025-11-25",
@@ -246,3 +248,29 @@ async def test_an_answer_is_as_long_as_the_event_that_carries_it() -> None:
         reply = await session.call("line_ends")
         assert reply.headers["content-type"] == "application/json"
         assert reply.last["result"] == {"text": "\u2028" * 200}
+
+
+@pytest.mark.parametrize("sent", ["nothing", "half a head", "a head"])
+async def test_what_has_begun_to_ask_is_answered_when_the_server_ends(
+    sent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client whose connection was taken can't know that nobody has read its request."""
+    monkeypatch.setattr(connections, "_FIRST_REQUEST", PATIENCE)
+    listening, done, ready = take(read_address("127.0.0.1:0")), asyncio.Event(), asyncio.Event()
+    served = HttpServer(Script(echo=echo), LOCAL, [].append)  # type: ignore[arg-type]
+    serving = asyncio.create_task(served.serve(listening, done, ready.set, lambda: None))
+    await ready.wait()
+    web = Web(listening.getsockname()[1])
+    body, headers = modern_message("tools/call", {"name": "echo", "arguments": {"text": "late"}})
+    request = web.request("POST", body, **headers)
+    at = {"nothing": 0, "half a head": 40, "a head": request.index(b"\r\n\r\n") + 4}[sent]
+    async with web.connected() as connection:
+        await connection.write(request[:at])
+        done.set()
+        await comes_true(lambda: listening.fileno() == -1)
+        await connection.write(request[at:])
+        reply = await connection.reply()
+        assert (reply.status, reply.headers.get("connection")) == (200, None)
+        assert b"late" in reply.body
+        assert await connection.ended()
+    await serving
