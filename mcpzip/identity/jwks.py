@@ -33,7 +33,8 @@ RENEWED_AFTER = 900.0
 KEPT = 86_400.0
 """Seconds for which keys are used while the issuer can't be reached."""
 COOL_DOWN = 30.0
-"""Seconds between two fetches for keys that aren't known, and after a failure."""
+"""Seconds between two fetches for keys that aren't known, and after a failure. The first fetch, when no key
+is known yet, doesn't count: the issuer may have a new one a moment later."""
 FETCH_TIME = 10.0
 """Seconds that the issuer has to answer while a client waits."""
 
@@ -151,11 +152,14 @@ class KeySet:
         return self._fetching
 
     async def _fetch(self) -> None:
+        is_first = not self.is_known
         try:
             async with asyncio.timeout(FETCH_TIME):
                 uri = self._issuer.jwks_uri or await self._discovered()
                 self._keys = keys_in(await self._get(uri), self._issuer)
             self._fetched_at, self._problem = self._clock(), ""
+            if is_first:
+                self._tried_at = None
         except TimeoutError:
             self._failed(f"it has not answered within {FETCH_TIME:g} s")
         except (IssuerUnavailableError, LoginError, httpx.HTTPError, OSError, ValueError) as error:
