@@ -196,14 +196,14 @@ def suite(session: nox.Session) -> None:
 @nox.session
 def conformance(session: nox.Session) -> None:
     """The conformance runner on every variant of mcpzip, or one: `nox -s conformance -- mcpzip:direct`."""
-    session.install("-q", ".[conformance]")
+    session.install("-q", ".[conformance,code,team]")
     session.run("mcpzip-conformance", "run", *(session.posargs or ["mcpzip"]))
 
 
 @nox.session
 def mutants(session: nox.Session) -> None:
     """Every faulty proxy against every check of level must: each must fail, and for its own fault only."""
-    session.install("-q", ".[conformance]")
+    session.install("-q", ".[conformance,team]")
     session.run("python", "-m", "mcpzip_conformance.mutants", *(session.posargs or ["--thorough"]))
 
 

@@ -36,6 +36,8 @@ GROUPS: Mapping[str, str] = {
     "security": "secrets, calls and resources reach only the servers that they are for",
     "poisoning": "which poisoned servers a model is shown, and whether honest ones are",
     "shared": "several clients at the same time: none sees or disturbs another",
+    "replicas": "several processes: each request may go to any, and any may end",
+    "resource-server": "whom a subject lets in that requires tokens of an issuer",
     "cost": "measurements: any figure passes",
 }
 

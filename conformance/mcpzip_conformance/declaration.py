@@ -33,6 +33,9 @@ FEATURES: Mapping[str, str] = {
     "roots": "passes on a server's request for roots",
     "list-changed": "notices that a server's lists have changed",
     "subscriptions": "passes on subscriptions to resources",
+    "people": "tells people apart by their tokens",
+    "issuer": "requires tokens of an authorization server, which the runner plays",
+    "replicas": "serves from several processes, to any of which each request may go",
 }
 """The features that a check can need and a subject can lack."""
 
@@ -242,6 +245,31 @@ class Shared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(f"processes is {self.processes!r}; write {', '.join(PROCESSES)}")
 
 
+class Authorization(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """That it is an OAuth resource server, whose authorization server the runner plays.
+
+    resource: the URL for which tokens have to be, "" for its own (``start.url``); scope: a scope that a token
+    needs, "" for none; claims: what its tokens have besides ``iss``, ``sub``, ``aud``, ``exp``, ``iat``,
+    ``jti``, ``client_id`` and ``scope``; typ: of the header of a token.
+    """
+
+    resource: str = ""
+    scope: str = ""
+    claims: dict[str, object] = {}
+    typ: str = "at+jwt"
+
+
+class Replicas(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """That its command can be started several times, and each request may go to any of these processes.
+    count: how many the checks start."""
+
+    count: int = 2
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.count <= 4:
+            raise ValueError(f"count is {self.count}; write 2, 3 or 4")
+
+
 class Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A whole file, or one variant of it. id: the file's name without its ending, with ``:VARIANT`` if it has
     variants; version, homepage: for reports; not_run: why it was never run, "" otherwise; lacks: feature ->
@@ -260,4 +288,6 @@ class Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     prompts: Prompts | None = None
     resources: Resources | None = None
     shared: Shared | None = None
+    authorization: Authorization | None = None
+    replicas: Replicas | None = None
     lacks: dict[str, str] = {}

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
+from urllib.parse import urljoin
 
 import httpx
 
@@ -63,16 +64,21 @@ class Response:
 
 
 class RawHttp:
-    """Sends HTTP requests to the process of ``player``. url: its URL."""
+    """Sends HTTP requests to where those of ``player`` go. url: its URL. headers: of every request; None for
+    those by which the subject lets a person in."""
 
-    def __init__(self, stage: Stage, player: Player) -> None:
+    def __init__(self, stage: Stage, player: Player, headers: Mapping[str, str] | None = None) -> None:
         channel = player.client.channel
         assert isinstance(channel, HttpChannel), "a check of HTTP must need the feature http"
         self.url, self._patience = channel.url, stage.patience
+        self._headers = dict(stage.credentials() if headers is None else headers)
         self._transcript = Transcript()
         stage.transcripts.append(self._transcript)
         self._client = httpx.AsyncClient(
-            headers={"Accept-Encoding": CODINGS}, timeout=httpx.Timeout(None), trust_env=False
+            headers={"Accept-Encoding": CODINGS},
+            timeout=httpx.Timeout(None),
+            trust_env=False,
+            transport=channel.transport,
         )
 
     async def __aenter__(self) -> Self:
@@ -84,36 +90,43 @@ class RawHttp:
         await self._client.aclose()
 
     async def post(
-        self, body: bytes | AsyncIterator[bytes], headers: Mapping[str, str] | None = None
+        self,
+        body: bytes | AsyncIterator[bytes],
+        headers: Mapping[str, str] | None = None,
+        query: str = "",
     ) -> Response:
-        """POST ``body`` with `HEADERS` and ``headers``. Raises NoAnswerError if the response isn't complete
-        in time, and Finding if the connection breaks."""
-        return await self._send("POST", body, {**HEADERS, **(headers or {})})
+        """POST ``body`` with `HEADERS` and ``headers``. query: behind the URL, with its ``?``. Raises
+        NoAnswerError if the response isn't complete in time, and Finding if the connection breaks."""
+        return await self._send("POST", body, {**HEADERS, **(headers or {})}, self.url + query)
 
-    async def get(self, headers: Mapping[str, str]) -> Response:
-        """GET. Of an event stream only the head is read."""
-        return await self._send("GET", b"", headers)
+    async def get(self, headers: Mapping[str, str], path: str = "") -> Response:
+        """GET. path: instead of that of the URL. Of an event stream only the head is read."""
+        return await self._send("GET", b"", headers, urljoin(self.url, path))
 
     async def delete(self, headers: Mapping[str, str]) -> Response:
         """DELETE."""
-        return await self._send("DELETE", b"", headers)
+        return await self._send("DELETE", b"", headers, self.url)
 
-    async def session(self, version: str = LATEST_LEGACY_VERSION) -> dict[str, str]:
-        """Open a session of the legacy era. Returns the headers of further requests in it, without
-        ``Mcp-Session-Id`` if the subject gave none. Raises Finding if the request is refused."""
-        opened = await self.post(initialize(version))
+    async def session(
+        self, version: str = LATEST_LEGACY_VERSION, more: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
+        """Open a session of the legacy era. more: headers of its requests. Returns the headers of further
+        requests in it, without ``Mcp-Session-Id`` if the subject gave none. Raises Finding if the request is
+        refused."""
+        opened = await self.post(initialize(version), more)
         agreed = opened.reply.fields.get("protocolVersion")
         if not isinstance(agreed, str):
             raise Finding(f"initialize is answered with {opened}.")
         headers = {"MCP-Protocol-Version": agreed}
         if "mcp-session-id" in opened.headers:
             headers["Mcp-Session-Id"] = opened.headers["mcp-session-id"]
-        await self.post(INITIALIZED, headers)
+        await self.post(INITIALIZED, {**headers, **(more or {})})
         return headers
 
     async def _send(
-        self, verb: str, body: bytes | AsyncIterator[bytes], headers: Mapping[str, str]
+        self, verb: str, body: bytes | AsyncIterator[bytes], headers: Mapping[str, str], url: str
     ) -> Response:
+        headers = {**self._headers, **headers}
         told = ", ".join(f"{name}: {value}" for name, value in headers.items() if HEADERS.get(name) != value)
         self._transcript.remark(f"{verb} {told}".rstrip())
         if isinstance(body, bytes) and body:
@@ -121,7 +134,7 @@ class RawHttp:
         try:
             async with (
                 asyncio.timeout(self._patience),
-                self._client.stream(verb, self.url, content=body, headers=headers) as response,
+                self._client.stream(verb, url, content=body, headers=headers) as response,
             ):
                 came = dict(response.headers.items())
                 self._transcript.remark(

@@ -11,6 +11,8 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,11 +29,14 @@ from mcpzip_conformance.channel.http import HttpChannel
 from mcpzip_conformance.channel.in_process import InProcessChannel
 from mcpzip_conformance.channel.sse import SseChannel
 from mcpzip_conformance.channel.stdio import StdioChannel
+from mcpzip_conformance.check_values import CheckValues
 from mcpzip_conformance.client import PATIENCE, Answer, Client
+from mcpzip_conformance.cluster import Cluster, Replica
 from mcpzip_conformance.compare_json import Likeness, diff, lines
 from mcpzip_conformance.errors import ControlError, Finding, NotPlayableError
 from mcpzip_conformance.http_subject import Listening, free_port
 from mcpzip_conformance.installation import required
+from mcpzip_conformance.issuer import PEOPLE
 from mcpzip_conformance.player import CLIENT_INFO, TO_START, Player
 from mcpzip_conformance.processes import end_named, environment
 from mcpzip_conformance.reply import Reply
@@ -56,6 +61,17 @@ _TO_END = 2.0
 """Seconds that a process which serves several clients on stdio may take to end after the last one left."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """How a process of the subject is started. url: "" for stdio; port: of a subject on HTTP."""
+
+    command: list[str]
+    env: dict[str, str]
+    cwd: Path
+    url: str
+    port: int
+
+
 class Stage:
     """The surroundings of one check. patience: seconds to wait for any message; transcripts, straights: those
     of the connections to the subject and directly to servers, in the order in which they were opened;
@@ -71,9 +87,12 @@ class Stage:
         self._commands: dict[Client, tuple[list[str], dict[str, str], Path]] = {}
         """Of each client on stdio to the subject: the command, its environment and its working directory."""
         self._fakes: dict[str, FakeServer] = {}
+        self._clusters: list[Cluster] = []
+        self._configs = 0
 
     async def __aenter__(self) -> Self:
         self._folder = Path(tempfile.mkdtemp(prefix="mcp-conformance-"))
+        self.values = CheckValues(self.subject, self._folder)
         self._running = Fakes(self._folder / "fakes")
         return self
 
@@ -84,11 +103,13 @@ class Stage:
             # Every client is ended, even if another one raises, before the folder is removed.
             ends = (client.end() for client in reversed(self._clients))
             raised = await asyncio.gather(*ends, return_exceptions=True)
+            await asyncio.gather(*(cluster.end() for cluster in self._clusters))
             daemon = self.subject.shared is not None and not self.subject.start.url
             await end_named(self._folder, _TO_END if daemon else 0.0)
         finally:
             try:
                 self._running.stop()
+                self.values.stop()
             finally:
                 shutil.rmtree(self._folder, ignore_errors=True)
         if error is None and (wrong := next((one for one in raised if one is not None), None)):
@@ -139,8 +160,7 @@ class Stage:
             *servers, version=version, env=env, answers=answers, headers=headers, info=info
         )
         await player.open()
-        named = [(server, first.name) for server in servers for first in server.scenario.all_tools()[:1]]
-        await player.ready([(server.name, name) for server, name in named if server.sound and name])
+        await player.ready(self._first_tools(servers))
         return player
 
     async def started(
@@ -153,29 +173,20 @@ class Stage:
         info: bytes = CLIENT_INFO,
     ) -> Player:
         """As `through`, but before the handshake."""
-        start = self.subject.start
-        places = self._places(servers)
-        command = fill_words(start.command, places)
-        own = {key: str(fill(value, places)) for key, value in start.env.items()}
-        only = servers[0].env if self.subject.config is None else {}
-        surroundings, cwd = self._surroundings({**only, **own, **(env or {})})
+        prepared = self._prepared(servers, [self._fake(server) for server in servers], more=env or {})
         client = Client(self.patience, answers)
         self.transcripts.append(client.transcript)
-        if start.url:
-            listening = await Listening.start(
-                command,
-                env=surroundings,
-                cwd=cwd,
-                url=str(fill(start.url, places)),
-                up=start.up,
-                port=int(str(places["port"])),
-                patience=self.patience * TO_START,
+        if prepared.url:
+            listening = await self._listening(prepared)
+            kind = SseChannel if self.subject.start.transport == "sse" else HttpChannel
+            client.channel = kind(
+                listening.url, listening.process, client, headers={**self.credentials(), **(headers or {})}
             )
-            kind = SseChannel if start.transport == "sse" else HttpChannel
-            client.channel = kind(listening.url, listening.process, client, headers=headers)
         else:
-            self._commands[client] = (command, surroundings, cwd)
-            client.channel = await StdioChannel.start(command, client, env=surroundings, cwd=cwd)
+            self._commands[client] = (prepared.command, prepared.env, prepared.cwd)
+            client.channel = await StdioChannel.start(
+                prepared.command, client, env=prepared.env, cwd=prepared.cwd
+            )
         self._clients.append(client)
         return Player(client, self._route(servers), version, info)
 
@@ -195,7 +206,13 @@ class Stage:
         self.transcripts.append(client.transcript)
         if isinstance(channel, HttpChannel):
             kind = type(channel)
-            client.channel = kind(channel.url, channel.process, client, headers=headers, owned=False)
+            client.channel = kind(
+                channel.url,
+                channel.process,
+                client,
+                headers={**self.credentials(), **(headers or {})},
+                owned=False,
+            )
         else:
             command, surroundings, cwd = self._commands[player.client]
             self._commands[client] = (command, surroundings, cwd)
@@ -204,6 +221,53 @@ class Stage:
         other = Player(client, player.route, version or player.version, info)
         await other.open()
         return other
+
+    async def replicas(self, *servers: Server, answers: Answers | None = None) -> Cluster:
+        """The replicas of the subject in front of ``servers``, each with a client whose session began there,
+        and with its tools listed. answers: of these clients. The check must need replicas."""
+        declared = self.subject.replicas
+        assert declared is not None, "a check of replicas must need the feature"
+        fakes = [self._fake(server) for server in servers]
+        prepared = [self._prepared(servers, fakes, home=f"home-{number}") for number in range(declared.count)]
+        cluster = Cluster([Replica(partial(self._listening, each)) for each in prepared])
+        self._clusters.append(cluster)
+        await cluster.start()
+        route = self._route(servers)
+        for number in cluster.numbers:
+            player = await self.client_of(cluster, route, at=number, answers=answers)
+            cluster.players.append(player)
+            await player.ready(self._first_tools(servers))
+        return cluster
+
+    async def client_of(
+        self,
+        cluster: Cluster,
+        route: Route | None = None,
+        *,
+        at: int | None = None,
+        version: str = LATEST_LEGACY_VERSION,
+        answers: Answers | None = None,
+        headers: Mapping[str, str] | None = None,
+        opened: bool = True,
+    ) -> Player:
+        """Another open client of the replicas. at: the one to which its requests go, None for each in turn;
+        opened: whether it makes its handshake."""
+        client, balancer = Client(self.patience, answers), cluster.balancer()
+        self.transcripts.append(client.transcript)
+        balancer.only = at
+        client.channel = HttpChannel(
+            cluster.replicas[0].url,
+            None,
+            client,
+            headers={**self.credentials(), **(headers or {})},
+            transport=balancer,
+        )
+        self._clients.append(client)
+        player = Player(client, route or cluster.players[0].route, version)
+        cluster.serves(player, balancer)
+        if opened:
+            await player.open()
+        return player
 
     async def in_session(self, player: Player) -> Player:
         """``player``, or another one to the same process if the subject has ended its session: then a client
@@ -274,14 +338,36 @@ class Stage:
 
     # Processes and files
 
+    def credentials(self, person: str = PEOPLE[0]) -> dict[str, str]:
+        """The headers by which the subject lets a person in; none if it lets anybody in."""
+        return self.values.credentials(person)
+
+    async def _listening(self, prepared: "_Prepared") -> Listening:
+        return await Listening.start(
+            prepared.command,
+            env=prepared.env,
+            cwd=prepared.cwd,
+            url=prepared.url,
+            up=self.subject.start.up,
+            port=prepared.port,
+            patience=self.patience * TO_START,
+        )
+
+    @staticmethod
+    def _first_tools(servers: Sequence[Server]) -> list[tuple[str, str]]:
+        """A tool of each server that shows its tools soon."""
+        named = [(server, first.name) for server in servers for first in server.scenario.all_tools()[:1]]
+        return [(server.name, name) for server, name in named if server.sound and name]
+
     def _route(self, servers: Sequence[Server]) -> Route:
         tools = Counter(tool.name for server in servers for tool in server.scenario.all_tools())
         shared = frozenset(name for name, count in tools.items() if count > 1)
         return Route(self.subject, alone=len(servers) == 1, shared=shared)
 
-    def _surroundings(self, more: Mapping[str, str]) -> tuple[dict[str, str], Path]:
+    def _surroundings(self, more: Mapping[str, str], home_name: str = "home") -> tuple[dict[str, str], Path]:
         """The environment of a process, and its working directory."""
-        home, temporary = self._folder / "home", self._folder / "tmp"
+        home = self._folder / home_name
+        temporary = self._folder / home_name.replace("home", "tmp")
         for folder in (home, temporary):
             folder.mkdir(exist_ok=True)
         return environment(home, temporary, more), home
@@ -303,13 +389,31 @@ class Stage:
         self._fakes[server.name] = fake
         return fake
 
-    def _places(self, servers: Sequence[Server]) -> dict[str, object]:
-        fakes = [self._fake(server) for server in servers]
-        places: dict[str, object] = {"python": sys.executable, "home": str(self._folder / "home")}
+    def _prepared(
+        self,
+        servers: Sequence[Server],
+        fakes: Sequence[FakeServer],
+        *,
+        home: str = "home",
+        more: Mapping[str, str] | None = None,
+    ) -> "_Prepared":
+        """How the subject is started in front of ``servers``. home: the name of the folder that is its home;
+        more: of its environment."""
+        start = self.subject.start
+        places = self._places(servers, fakes, home)
+        own = {key: str(fill(value, places)) for key, value in start.env.items()}
+        only = servers[0].env if self.subject.config is None else {}
+        env, cwd = self._surroundings({**only, **own, **(more or {})}, home)
+        url = str(fill(start.url, places)) if start.url else ""
+        return _Prepared(fill_words(start.command, places), env, cwd, url, int(str(places.get("port", "0"))))
+
+    def _places(self, servers: Sequence[Server], fakes: Sequence[FakeServer], home: str) -> dict[str, object]:
+        places: dict[str, object] = {"python": sys.executable, "home": str(self._folder / home)}
         if self.subject.install is not None:
             places |= required(self.subject.family, self.subject.install)
         if self.subject.start.url:
             places["port"] = str(free_port())
+            places |= self.values.places(str(places["port"]))
         config = self.subject.config
         if config is None:
             return places | self._only(servers, fakes)
@@ -320,10 +424,13 @@ class Stage:
                 raise ControlError(f"the subject has no config entry for {fake.transport}")
             entries[server.name] = fill(as_json(entry), _entry(server, fake))
         shape = entries if config.servers == "object" else list(entries.values())
-        path = self._folder / f"config-{len(self._clients)}" / config.file
+        self._configs += 1
+        path = self._folder / f"config-{self._configs}" / config.file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(
-            msgspec.json.format(msgspec.json.encode(fill(as_json(config.template), {"servers": shape})))
+            msgspec.json.format(
+                msgspec.json.encode(fill(as_json(config.template), {**places, "servers": shape}))
+            )
         )
         return {**places, "config": str(path)}
 

@@ -31,6 +31,7 @@ from msgspec import Struct
 
 from mcpzip_conformance.declaration import (
     FEATURES,
+    Authorization,
     Config,
     Declared,
     Describe,
@@ -38,6 +39,7 @@ from mcpzip_conformance.declaration import (
     Meta,
     Program,
     Prompts,
+    Replicas,
     Resources,
     Rest,
     Resume,
@@ -49,7 +51,7 @@ from mcpzip_conformance.declaration import (
 )
 from mcpzip_conformance.errors import SelectionError, SubjectError
 from mcpzip_conformance.template import as_json, fill, places_in
-from mcpzip_conformance.validation import COMMAND_PLACES, mistakes
+from mcpzip_conformance.validation import COMMAND_PLACES, mistakes, used_places
 from mcpzip_conformance.variants import members
 
 __all__ = ["FEATURES", "Prompts", "Resources", "Start", "Subject", "Tools", "find", "load_all", "names"]
@@ -122,6 +124,12 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 derived["modern"] = "The protocol has had no HTTP+SSE since 2025-03-26."
         if self.shared is None:
             derived["shared"] = "Its file doesn't say that it serves several clients at the same time."
+        if self.authorization is None:
+            derived["issuer"] = "Its file has no table authorization: it requires no tokens of an issuer."
+            if "token" not in used_places(self):
+                derived["people"] = "Its file doesn't say how people are told apart."
+        if self.replicas is None:
+            derived["replicas"] = "Its file has no table replicas: it is one process."
         if self.upstream != "stdio":
             derived["owns-servers"] = "Its servers are on HTTP; nobody starts them."
         if self.config is None:
@@ -251,4 +259,6 @@ _KEYS = {
     "prompts": _fields(Prompts),
     "resources": _fields(Resources),
     "shared": _fields(Shared),
+    "authorization": _fields(Authorization),
+    "replicas": _fields(Replicas),
 }

@@ -5,6 +5,7 @@ The rule: an error has three parts: the key path, what was found there, what to 
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from mcpzip_conformance.declaration import (
     FEATURES,
@@ -32,14 +33,31 @@ COMMAND_PLACES = (
     "port",
     "scenario",
     "record",
+    "private_port",
+    "shared",
+    "key",
+    "token",
+    "other_token",
+    "issuer",
+    "jwks",
+    "resource",
+    "scope",
 )
 """``{scenario}`` and ``{record}``, the files of the one server, are for the runner's own control."""
 
+_OF_ACCESS = frozenset({"token", "other_token", "issuer", "jwks", "resource", "scope"})
+"""What a subject is told of those who call it."""
+_OF_PROCESS = frozenset({"private_port", "shared", "key"})
+"""What its process has for itself, or shares with the other replicas."""
+
 _PLACES: Mapping[str, frozenset[str]] = {
     "start.command": frozenset(COMMAND_PLACES),
-    "start.env": frozenset({"config", "url", "here", "home", "bin", "packages", "port"}),
+    "start.env": frozenset({"config", "url", "here", "home", "bin", "packages", "port"})
+    | _OF_ACCESS
+    | _OF_PROCESS,
     "start.url": frozenset({"port"}),
-    "config.template": frozenset({"servers"}),
+    "config.template": frozenset({"servers", "home", "port"}) | _OF_ACCESS | _OF_PROCESS,
+    "authorization.resource": frozenset({"port"}),
     "config.stdio": frozenset({"name", "command", "args", "argv", "env"}),
     "config.http": frozenset({"name", "url"}),
     "config.sse": frozenset({"name", "url"}),
@@ -71,11 +89,12 @@ def mistakes(subject: Declared) -> Iterable[Mistake]:
     """Every error in ``subject``."""
     if subject.install is not None:
         yield from _install_mistakes(subject.install)
-    yield from _start_mistakes(subject.start, subject.install)
+    yield from _start_mistakes(subject.start, subject.install, used_places(subject))
     yield from _config_places(subject)
     if subject.config is not None:
         yield from _config_mistakes(subject.config)
     yield from _tool_mistakes(subject.tools)
+    yield from _access_mistakes(subject)
     for key, template, wanted in _namings(subject):
         yield from _misplaced(key, template)
         if not wanted & set(places_in(template)):
@@ -101,7 +120,8 @@ def _install_mistakes(install: Install) -> Iterable[Mistake]:
             yield "install.npm", str(error), "write the exact version"
 
 
-def _start_mistakes(start: Start, install: Install | None) -> Iterable[Mistake]:
+def _start_mistakes(start: Start, install: Install | None, told: set[str]) -> Iterable[Mistake]:
+    """told: the placeholders in the config, too."""
     yield from _misplaced("start.command", start.command)
     yield from _misplaced("start.env", start.env)
     yield from _misplaced("start.url", start.url)
@@ -121,7 +141,7 @@ def _start_mistakes(start: Start, install: Install | None) -> Iterable[Mistake]:
     if any("{upstream}" in word and word != "{upstream}" for word in start.command):
         remedy = "let it stand alone: it becomes as many words as start the server; {upstream_line} is one"
         yield "start.command", "{upstream} stands within a word", remedy
-    if "port" in set(places_in(start.url)) - used:
+    if "port" in set(places_in(start.url)) - told:
         yield (
             "start.command",
             "nothing in start uses {port}, and start.url does",
@@ -129,7 +149,7 @@ def _start_mistakes(start: Start, install: Install | None) -> Iterable[Mistake]:
         )
     if start.up and not start.url:
         yield "start.url", "it is missing beside start.up", "say where it serves, or remove up"
-    if "port" in used and not start.url:
+    if used & {"port", "private_port"} and not start.url:
         yield "start.url", "it is missing and start uses {port}", "say where it serves"
     groups = 0
     if start.up:
@@ -177,6 +197,42 @@ def _config_mistakes(config: Config) -> Iterable[Mistake]:
         yield from _template_mistakes(f"config.{transport}", getattr(config, transport))
     if config.upstream and config.upstream not in config.entries():
         yield "config.upstream", f"{config.upstream} has no entry", f"add config.{config.upstream}"
+
+
+def _access_mistakes(subject: Declared) -> Iterable[Mistake]:
+    used = used_places(subject)
+    authorization = subject.authorization
+    for key, table in (("authorization", authorization), ("replicas", subject.replicas)):
+        if table is not None and not (subject.start.url and subject.start.transport == "http"):
+            yield key, "it stands for a subject that isn't reached over Streamable HTTP", "write start.url"
+    if authorization is None:
+        for place in sorted(used & {"issuer", "jwks", "resource", "scope"}):
+            yield (
+                "authorization",
+                f"it is missing and {{{place}}} is used",
+                "add the table, which may be empty",
+            )
+    else:
+        yield from _misplaced("authorization.resource", authorization.resource)
+        if not used & {"issuer", "jwks"}:
+            found = "nothing in start and config uses {issuer} or {jwks}"
+            yield "authorization", found, "say how it is told whose tokens it takes"
+        if not authorization.scope and "scope" in used:
+            yield "authorization.scope", "it is missing and {scope} is used", "write the scope that it needs"
+        if used & {"token", "other_token"}:
+            found = "{token} is used beside it, and its tokens are those of the issuer"
+            yield "authorization", found, "remove one of both"
+    if len(used & {"token", "other_token"}) == 1:
+        yield "start", "one of {token} and {other_token} is used", "use both, each for a person, or none"
+
+
+def used_places(subject: Declared) -> set[str]:
+    """The placeholders in its command, environment and config."""
+    config = subject.config
+    used = {*places_in(subject.start.command), *places_in(subject.start.env)}
+    with suppress(ValueError):  # that is said where the template is looked at
+        used |= set() if config is None else set(places_in(as_json(config.template)))
+    return used
 
 
 def _tool_mistakes(tools: Tools) -> Iterable[Mistake]:

@@ -49,6 +49,6 @@ def test_a_newcomer_follows_the_page(isolated: Path) -> None:
             printed = seen(SECONDS.sub("… s", done.stdout))
             assert [line for line in seen(SECONDS.sub("… s", shown)) if line not in printed] == []
             ran.append(command)
-    assert len(ran) == 6
+    assert len(ran) == 7
     assert set(FAILS) <= set(ran)
     assert "fidelity.unknown-fields" in (place / "known.toml").read_text("utf-8")

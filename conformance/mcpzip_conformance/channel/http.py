@@ -29,6 +29,8 @@ from mcpzip_conformance.processes import Process
 
 _ACCEPT = "application/json, text/event-stream"
 _REMARKED = 300
+BROKE = "The connection broke before the answer."
+"""The error of a request whose connection broke."""
 BROKEN = (httpx.HTTPError, httpx.InvalidURL, BodyTooLongError, ValueError)
 """What a response, or the address it should come from, can raise: ValueError for an event that is too long,
 or a session id that no header can hold."""
@@ -40,7 +42,8 @@ class HttpChannel:
     """See `mcpzip_conformance.channel.Channel`. headers: sent with every request; process: the server's
     process, None if a fake in this process is the server; owned: whether the process is ended with the
     channel; session: the session id, "" before there is one; over: whether the other side ended the session,
-    as it may at any time (HTTP 404; 2025-11-25, basic/transports#session-management)."""
+    as it may at any time (HTTP 404; 2025-11-25, basic/transports#session-management). transport: through
+    which its requests go, None for the usual one."""
 
     def __init__(
         self,
@@ -50,20 +53,23 @@ class HttpChannel:
         *,
         headers: Mapping[str, str] | None = None,
         owned: bool = True,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.url, self.session, self.over = url, "", False
         self._process, self._sink, self._owned = process, sink, owned
+        self.headers, self.transport = dict(headers or {}), transport
         self._version = ""
         self._client = httpx.AsyncClient(
             headers={
                 "Accept": _ACCEPT,
                 "Accept-Encoding": CODINGS,
                 "Content-Type": "application/json",
-                **(headers or {}),
+                **self.headers,
             },
             timeout=httpx.Timeout(None),
             limits=httpx.Limits(max_connections=None, keepalive_expiry=None),
             trust_env=False,
+            transport=transport,
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self._posts: dict[bytes, asyncio.Task[None]] = {}
@@ -168,7 +174,7 @@ class HttpChannel:
             if not self._leaving:
                 self._sink.remark(f"the connection broke: {error!r}")
                 if request_id is not None:
-                    self._sink.refused(request_id, "The connection broke before the answer.", None)
+                    self._sink.refused(request_id, BROKE, None)
         finally:
             next_one()
 

@@ -312,6 +312,8 @@ async def client_token(stage: Stage) -> None:
     """
     if "scenario" in places_in(stage.subject.start.command):
         raise NotPlayableError("It is the server itself: the token is for it.")
+    if "people" not in stage.subject.missing():
+        raise NotPlayableError("It needs a token that it knows: resource-server.token-passthrough has one.")
     word = f"s3cret-{secrets.token_hex(8)}"
     player = await stage.through(ECHO, headers={"Authorization": f"Bearer {word}"})
     with suppress(NoAnswerError):  # only what the servers got counts

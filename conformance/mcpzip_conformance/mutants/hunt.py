@@ -20,7 +20,7 @@ from mcpzip_conformance.subject import Subject
 from mcpzip_conformance.verdict import Status, Verdict
 
 HERE = Path(__file__).parent
-MODES = ("names", "meta", "code", "names-http", "meta-http", "code-http", "names-remote")
+MODES = ("names", "meta", "code", "names-http", "meta-http", "code-http", "names-remote", "names-gateway")
 BEYOND = {
     "search.paraphrase": "It ranks by the words of a query, and knows no others for them.",
     **{

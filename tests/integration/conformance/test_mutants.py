@@ -52,6 +52,11 @@ PLAYED = (
     "progress-to-all",
     "asks-who-can",
     "dies-of-hanging-up",
+    # several processes, and tokens
+    "begins-any-session",
+    "makes-again",
+    "believes-host",
+    "takes-hmac",
 )
 
 

@@ -25,7 +25,8 @@ names = "{server}.{tool}"
 [lacks]
 modern = "It is old."
 """
-OFFERS = {"prompts", "resources", "subscriptions", "shared", "rest", "programs"}
+TEAM = {"people", "issuer", "replicas"}
+OFFERS = {"prompts", "resources", "subscriptions", "shared", "rest", "programs"} | TEAM
 SEARCH = '[tools.search]\ntool = "s"\narguments = {}\nnames = "(x)"\n'
 
 
@@ -93,6 +94,7 @@ def test_mcpzip_is_run_in_every_way() -> None:
         "meta-daemon",
         "code",
         "code-http",
+        "replicas",
     ]
 
 
@@ -101,8 +103,9 @@ def test_what_is_missing_follows_from_the_file(tmp_path: Path) -> None:
     assert missing["modern"] == "It is old."
     assert missing.keys() == OFFERS | {"modern", "http", "meta-tools", "search", "search-limit"}
     assert "several-servers" in Subject.load("direct").missing()
-    assert Subject.load("mcpzip:meta").missing().keys() == {"http", "shared", "programs"}
-    assert Subject.load("mcpzip:meta-http").missing().keys() == {"stdio", "programs"}
+    assert Subject.load("mcpzip:meta").missing().keys() == {"http", "shared", "programs"} | TEAM
+    assert Subject.load("mcpzip:meta-http").missing().keys() == {"stdio", "programs"} | TEAM
+    assert TEAM.isdisjoint(Subject.load("mcpzip:replicas").missing())
     assert {"rest", "programs"}.isdisjoint(Subject.load("relay:code").missing())
     assert "shared" not in load(tmp_path, GOOD + "[shared]\n").missing()
     hidden = load(tmp_path, GOOD.replace("[lacks]", "hidden = true\n[lacks]")).missing()
@@ -221,11 +224,59 @@ def test_a_subject_over_http_before_servers_on_http(tmp_path: Path) -> None:
     subject = load(tmp_path, HTTP)
     assert subject.upstream == "http"
     lacks = {"stdio", "shared", "owns-servers", "meta-tools", "search", "search-limit", "rest", "programs"}
-    assert subject.missing().keys() == lacks
+    assert subject.missing().keys() == lacks | TEAM
     assert (subject.shown("s", "t"), subject.shown("s", "t", alone=True)) == ("s.t", "t")
     assert subject.prompt("s", "t", alone=True) == "s.t"
     assert subject.uri("s", "file:///a") == "p://s/file//a"
     assert subject.uri("s", "file:///a", alone=True) == "file:///a"
+
+
+PROTECTED = 'servers = "{servers}", issuer = "{issuer}" }'
+
+
+def test_a_subject_for_a_team(tmp_path: Path) -> None:
+    keys = 'servers = "{servers}", keys = ["{token}", "{other_token}"] }'
+    assert "people" not in load(tmp_path, HTTP.replace('servers = "{servers}" }', keys)).missing()
+    team = HTTP.replace('servers = "{servers}" }', PROTECTED) + "[authorization]\n[replicas]\ncount = 3\n"
+    assert TEAM.isdisjoint(load(tmp_path, team).missing())
+    with_port = HTTP.replace(', "--port", "{port}"', "").replace(
+        'servers = "{servers}" }', 'servers = "{servers}", port = "{port}" }'
+    )
+    assert load(tmp_path, with_port).start.url
+
+
+@pytest.mark.parametrize(
+    ("config", "more", "says"),
+    [
+        ("", "[authorization]\n", "authorization: nothing in start and config uses {issuer} or {jwks}; say"),
+        (PROTECTED, "", "authorization: it is missing and {issuer} is used; add the table"),
+        (PROTECTED[:-2] + ', s = "{scope}" }', "[authorization]\n", "authorization.scope: it is missing and"),
+        (PROTECTED[:-2] + ', k = "{token}" }', "[authorization]\n", "{token} is used beside it,"),
+        (
+            PROTECTED,
+            '[authorization]\nresource = "{url}"\n',
+            "there is no place {url} here; the places are {port}",
+        ),
+        (
+            'servers = "{servers}", k = "{token}" }',
+            "",
+            "start: one of {token} and {other_token} is used; use both",
+        ),
+        ("", "[replicas]\ncount = 1\n", "replicas: count is 1; write 2, 3 or 4."),
+        ("", "[replicas]\nnumber = 2\n", "replicas: there is no key 'number' here;"),
+    ],
+)
+def test_a_mistake_in_what_a_team_needs(tmp_path: Path, config: str, more: str, says: str) -> None:
+    with pytest.raises(SubjectError) as caught:
+        load(tmp_path, HTTP.replace('servers = "{servers}" }', config or 'servers = "{servers}" }') + more)
+    assert says in str(caught.value)
+
+
+def test_only_a_subject_over_http_has_replicas(tmp_path: Path) -> None:
+    with pytest.raises(
+        SubjectError, match="replicas: it stands for a subject that isn't reached over Stream"
+    ):
+        load(tmp_path, GOOD + "[replicas]\n")
 
 
 @pytest.mark.parametrize(

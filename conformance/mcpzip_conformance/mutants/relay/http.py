@@ -64,15 +64,22 @@ class HttpSession:
 
 
 class Web:
-    """The ASGI application. session: the class of a client's session; address: where it listens."""
+    """The ASGI application. session: the class of a client's session; address: where it listens; drains:
+    whether calls under way may end when it does."""
 
     address = "127.0.0.1"
+    drains = False
+    patience: float = 8.0
+    """Seconds that calls under way get then."""
 
     def __init__(self, config: Config, session: type[Session]) -> None:
         self.config, self.session = config, session
         self.sessions: dict[str, HttpSession] = {}
         self._shared: dict[bytes, Servers] = {}
         """The servers of modern clients, who have no sessions, by what these can be asked."""
+
+    def drain(self) -> None:
+        """End what nobody waits for: no new request comes."""
 
     async def end(self) -> None:
         """End every session."""

@@ -12,7 +12,7 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from mcpzip_fakes import pipes
 
@@ -22,11 +22,15 @@ from mcpzip_conformance.mutants.relay.search import Finder
 from mcpzip_conformance.mutants.relay.session import Config, Session
 from mcpzip_conformance.mutants.relay.upstream import Link, Upstream
 
+if TYPE_CHECKING:
+    from mcpzip_conformance.mutants.relay.gateway import Gateway
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The classes that the relay is made of. names, meta, code: the client's session, with all tools, with
-    three meta-tools, or with these, kept results and programs."""
+    three meta-tools, or with these, kept results and programs. gateway: instead of ``web``, if people have
+    tokens."""
 
     names: type[Session] = Session
     meta: type[Finder] = Finder
@@ -35,22 +39,31 @@ class Parts:
     link: type[Link] = Link
     stdio: "type[Stdio] | None" = None
     web: type[Web] = Web
+    gateway: "type[Gateway] | None" = None
 
 
 def run(config: Path, port: int | None = None, parts: Parts | None = None) -> NoReturn:
     """Serve until the client leaves (stdio) or SIGTERM comes, then end the process. config: ``{"servers":
-    {NAME: ENTRY}, "show": "names"}``, or ``"meta"``, ``"code"``; port: of 127.0.0.1, for Streamable HTTP."""
+    {NAME: ENTRY}, "show": "names"}``, or ``"meta"``, ``"code"``; with ``"access"``
+    (`tokens.Access`) and ``"shared"``, a folder, it is a gateway. port: of 127.0.0.1, for Streamable HTTP."""
     settings = json.loads(config.read_bytes())
     parts = parts or Parts()
     servers = Config(settings["servers"], parts.upstream, parts.link)
+    gate = (settings["access"], Path(settings["shared"])) if "access" in settings else None
     session = {"names": parts.names, "meta": parts.meta, "code": parts.code}[settings["show"]]
     gc.enable()
-    asyncio.run(_serve(servers, session, port, parts))
+    asyncio.run(_serve(servers, session, port, parts, gate))
     sys.stderr.flush()
     os._exit(0)  # the end of the interpreter would free every object first
 
 
-async def _serve(config: Config, session: type[Session], port: int | None, parts: Parts) -> None:
+async def _serve(
+    config: Config,
+    session: type[Session],
+    port: int | None,
+    parts: Parts,
+    gate: tuple[dict[str, str], Path] | None,
+) -> None:
     done = asyncio.Event()
     if os.name == "posix":
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, done.set)
@@ -59,7 +72,13 @@ async def _serve(config: Config, session: type[Session], port: int | None, parts
     else:
         from mcpzip_conformance.mutants.relay.sockets import served
 
-        web = parts.web(config, session)
+        if gate is None:
+            web = parts.web(config, session)
+        else:
+            from mcpzip_conformance.mutants.relay.gateway import Gateway
+            from mcpzip_conformance.mutants.relay.tokens import Access
+
+            web = (parts.gateway or Gateway)(config, session, Access(**gate[0]), gate[1], port)
         await served(web, port, done)
         await web.end()
 
