@@ -1,8 +1,10 @@
-"""Splitting a query that has several information needs: "read the file and post it to Slack" has two.
+"""Splitting a query that has several information needs: "read the file and post it to Slack" has two (pure).
 
-The rule: a query is split at the end of a sentence or of a line of a list, at "then", and at an "and" or a
-comma before a verb. A part without a verb, or with one word only (stop words don't count), is no need of its
-own and is joined to the part before it.
+The rule: a query is split where its grammar says that another request begins: at the end of a sentence or of
+a line of a list, at "then", and at a comma, an "and" or a word such as "before" if a verb, a question or
+"I need" comes next. A verb is one of `verbs`, or any word before "the", "my", "it" and the like that isn't a
+preposition or a pronoun: "chart the sales". A part with one word only (stop words don't count) is joined to
+the one before it. What each part is worth is for `needs` to say, which also tries the `halves` of a part.
 """
 
 import re
@@ -12,69 +14,126 @@ from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.search.tokenizer import is_stop_word, words
 from mcpzip.search.verbs import families
 
-MAX_NEEDS = 6  # a query with more is a document, and is not split
-MIN_NEED_WORDS = 2  # without stop words: "and send it" belongs to the part before it
+MAX_NEEDS = 8  # a query with more is a document, and is not split; 6: −.002 of tasks' R@5
+MIN_NEED_WORDS = 2  # without stop words: "and send it" belongs to the part before it; 3: −.03
+MAX_HALVES = 4  # places in a part at which its halves are compared
 
 _SENTENCE = lazy_pattern(
-    r"(?<=[a-zA-Z)\]\"'][.!?])\s+(?=[A-Z\d\"'(])|[。！？；]|\n+\s*(?:[-*•]|\d+[.)])?\s*|;\s+"
+    r"(?<=[a-zA-Z0-9)\]\"'][.!?])(?<!\b(?:Dr|Mr|Ms|No|St|vs)\.)(?<!\bMrs\.)\s+(?=[A-Z\d\"'(])"
+    r"|[。！？；]|\n+\s*(?:[-*•]|\d+[.)])?\s*|;\s+"
 )
 _CONJUNCTION = lazy_pattern(
-    r",?\s+(?:and\s+)?(?:then|afterwards|after that|finally|next|also),?\s+|,\s+(?:and\s+)?|\s+and\s+",
+    r"[,:]?\s+(?:(?:and|but)\s+)?(?:then|afterwards|after that|after which|finally|followed by|lastly|"
+    r"additionally|in addition|also|as well as|next|plus|so that|before|after|once|while),?\s+"
+    r"|,\s+(?:(?:and|but|or)\s+)?|\s+(?:and|but|&|\+)\s+",
     re.IGNORECASE,
 )
-_THEN = lazy_pattern(r"\b(?:then|afterwards|after that|finally|next|also)\b", re.IGNORECASE)
+_THEN = lazy_pattern(
+    r"\b(?:then|afterwards|after that|after which|finally|followed by|lastly|additionally)\b", re.IGNORECASE
+)
+_LIST = lazy_pattern(r",\s+(?:and\s+)?|\s+(?:and|as well as|plus|&)\s+", re.IGNORECASE)
+_LEADING = lazy_pattern(
+    r"(?:(?:and|also|first|finally|just|kindly|next|now|please|so|then|to|i can|we can|you can|you)\b,?\s*)+",
+    re.IGNORECASE,
+)
+_REQUEST = lazy_pattern(
+    r"(?:can|could|would|will) you\b|(?:i|we) (?:need|want|would|also|must|have to)\b|(?:i|we)'d\b"
+    r"|let(?:'s| me| us)\b|help (?:me|us)\b|give me\b|any\b|(?:is|are) there\b"
+    r"|(?:how|what|what's|when|where|which|who)\b",
+    re.IGNORECASE,
+)
+_STATEMENT = lazy_pattern(
+    r"(?:a|an|he|her|here|his|i|it|its|my|one|our|she|some(?:body|one)|that|the|their|there|these|they|this"
+    r"|those|upon|we|you|your)\b",
+    re.IGNORECASE,
+)
 _SPACES = lazy_pattern(r"[^\S\n]+")
 _MAX_LENGTH = 4_000  # characters
-# Words that are a verb where an object follows: "and email it to Anna" is a need, "name and email of" is not.
-_VERBS = """
-ask block book buy call chart check clean email export file fix flag let log mail message note notify order
-pay ping plan plot remind rent reserve schedule sort subscribe summarise summarize tag tell text warn
-"""
+_START = 80  # characters of a part that say how it begins
 _DETERMINERS = """
-a an all any each every her him it me my our that the their them this those us you your
+a all an any both each every her him his it its me my our some that the their them these this those
+us you your
 """
-_VERBS_OR_NOUNS = frozenset(_VERBS.split())
+_NO_VERBS = """
+about above across after against all also am among and any are around as at be because been before behind
+being below between both but by can could did do does during each either even every except for from had has
+have he her his how i if in including into is its just less like may might minus more most must my near
+neither no nor not of on onto only or other our over per plus shall she should since so some such than that
+their these they this those through to too under until very via was we were what when where whether which
+while who whose will with within without would yet you your
+"""
 _OBJECT_STARTS = frozenset(_DETERMINERS.split())
-_VERB_WITHIN = 3  # first words of a part, one of which must be its verb
+_NEVER_VERBS = frozenset(_NO_VERBS.split())
 
 
 def split_query(text: str) -> tuple[str, ...]:
-    """The needs in ``text``, in order; () where it has only one, or more than `MAX_NEEDS`."""
+    """The parts of ``text`` that may be needs, in order; () where there is one, or more than `MAX_NEEDS`."""
     if len(text) > _MAX_LENGTH:
         return ()
     parts: list[str] = []
     for part in _parts(_SPACES.sub(" ", text)):
-        if parts and not _is_need(part):
+        if parts and not _is_long_enough(part):
             parts[-1] += " " + part
         else:
             parts.append(part)
-    if len(parts) > 1 and not _is_need(parts[0]):
+    if len(parts) > 1 and not _is_long_enough(parts[0]):
         parts[:2] = [f"{parts[0]} {parts[1]}"]
     return tuple(parts) if 2 <= len(parts) <= MAX_NEEDS else ()
+
+
+def halves(part: str) -> Iterator[tuple[str, str]]:
+    """``part`` in two at each of its first commas and "and"s, where both halves are long enough. The second
+    half begins with the verb of the first if it has none: "list users" and "list open invoices" for "list
+    users and open invoices".
+    """
+    first, _, rest = part.partition(" ")
+    verb = first + " " if rest and any(families(term) for _, term in words(first)) else ""
+    for place, match in enumerate(_LIST.finditer(part)):
+        if place == MAX_HALVES:
+            break
+        one, other = part[: match.start()].strip(), part[match.end() :].strip()
+        if not _begins_request(other[:_START]):
+            other = verb + other
+        if _is_long_enough(one) and _is_long_enough(other):
+            yield one, other
+
+
+def is_statement(part: str) -> bool:
+    """Whether ``part`` rather says how things are than what to do: "we have a deadline on Friday"."""
+    return not _REQUEST.match(part) and bool(_STATEMENT.match(part))
 
 
 def _parts(text: str) -> Iterator[str]:
     for sentence in _SENTENCE.split(text):
         start = 0
         for match in _CONJUNCTION.finditer(sentence):
-            if _THEN.search(match[0]) or _begins_with_verb(sentence[match.end() : match.end() + 64]):
-                if sentence[start : match.start()].strip():
-                    yield sentence[start : match.start()].strip()
+            if _THEN.search(match[0]) or _begins_request(sentence[match.end() : match.end() + _START]):
+                if part := sentence[start : match.start()].strip(" ,"):
+                    yield part
                 start = match.end()
-        if sentence[start:].strip():
-            yield sentence[start:].strip()
+        if part := sentence[start:].strip():
+            yield part
 
 
-def _begins_with_verb(part: str) -> bool:
+def _begins_request(part: str) -> bool:
+    """Whether ``part`` begins with a verb that asks for something, a question, or the like."""
+    leading = _LEADING.match(part)
+    part = part[leading.end() :] if leading else part
+    if _REQUEST.match(part):
+        return True
     first = words(part)[:2]
     if not first:
         return False
-    if families(first[0][1]):
+    word, term = first[0]
+    if families(term):
         return True
-    return len(first) == 2 and first[0][0] in _VERBS_OR_NOUNS and first[1][0] in _OBJECT_STARTS
+    return word not in _NEVER_VERBS and len(first) == 2 and first[1][0] in _OBJECT_STARTS
 
 
-def _is_need(part: str) -> bool:
-    content = [pair for pair in words(part) if not is_stop_word(pair)]
-    has_verb = any(families(term) or word in _VERBS_OR_NOUNS for word, term in content[:_VERB_WITHIN])
-    return has_verb and len(content) >= MIN_NEED_WORDS
+def _is_long_enough(part: str) -> bool:
+    content = 0
+    for pair in words(part):
+        content += not is_stop_word(pair)
+        if content == MIN_NEED_WORDS:
+            return True
+    return False

@@ -4,8 +4,7 @@ The rule: a search never raises. Where nothing was found, the results have the q
 words and servers most similar to them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -25,8 +24,8 @@ from mcpzip.search.fusion import (
 )
 from mcpzip.search.index import Index
 from mcpzip.search.keyword import max_score
+from mcpzip.search.needs import RankedQuery, find_needs, merged
 from mcpzip.search.query import Filters, Plan, QueryAnalysis, analyze_query, parse_truncated
-from mcpzip.search.query_split import split_query
 from mcpzip.search.query_syntax import ParsedQuery
 from mcpzip.search.semantic.table import Table
 from mcpzip.search.semantic.tool_vectors import ToolEmbedder
@@ -36,7 +35,6 @@ from mcpzip.search.suggestions import nearest_servers, nearest_words
 from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, TierAbsence, TierAnswer
 from mcpzip.search.tokenizer import words
 
-MIN_NEED_SCORE = 0.28  # of the best tool of each need; where one has less, the query is one need
 CACHED_HITS = 24  # hits of a cached ranking; a longer one is not cached
 AT_ONCE = 100  # new tools that are indexed by their meaning together with their words
 DEEP_LIMIT = 500  # hits of the ranking where duplicates leave too few of `CACHED_HITS`
@@ -70,12 +68,13 @@ class Hit(msgspec.Struct, frozen=True):
 class Results(msgspec.Struct, frozen=True):
     """The results of a query.
 
-    hits: best first, ties by name; of several needs, the best of each in turn. matching: the number of tools
+    hits: best first, ties by name; of several needs, merged (`needs`). matching: the number of tools
     with any word of the query. searched: the number of tools that pass the filters. quality: how far to trust
     the first hit ("none": there is none); of several needs, the lowest. tiers: those that answered, remote
     ones with their method ("llm (gemini)"). absent: those that did not answer. unknown_words: words of the
     query that no tool has and that were not corrected. corrected: (as written, as searched). nearest_words,
-    nearest_servers: only where nothing was found. needs: the query's needs, and the quality of each.
+    nearest_servers: only where nothing was found. needs: the query's needs that hits are for, and the
+    quality of each.
     elsewhere: where all hits are of one server, the others with tools nearly as good, best first; so a server
     that names many tools after a query can't hide the others.
     """
@@ -100,14 +99,6 @@ class _Catalog(msgspec.Struct, frozen=True):
     index: Index
     version: str
     rankings: QueryCache[Ranking]
-
-
-class _RankedQuery(msgspec.Struct, frozen=True):
-    """A query, or one need of it: its text, analysis and ranking."""
-
-    text: str
-    analysis: QueryAnalysis
-    ranking: Ranking
 
 
 class Searcher:
@@ -230,14 +221,12 @@ class Searcher:
         absences = (answer for answer in answers if isinstance(answer, TierAbsence))
         depth = max(limit, CACHED_HITS)
         whole = self._ranked(catalog, parsed, filters, depth, remote, signals)
-        needs: list[_RankedQuery] = []
-        if not remote.choices and not whole.analysis.plan.literal:
-            needs = [
-                self._ranked(catalog, _need(parsed, text), filters, depth, None, signals)
-                for text in split_query(parsed.text)
-            ]
-        if any(_best_score(need) < MIN_NEED_SCORE for need in needs):
-            needs = []  # a need without a good tool is rather a part of another one
+        needs: list[RankedQuery] = []
+        if not remote.choices:
+            needs = find_needs(
+                whole,
+                lambda text: self._ranked(catalog, _need(parsed, text), filters, depth, None, signals),
+            )
         distinct = _distinct(index, whole, needs, limit)
         if len(distinct) < min(limit, len(whole.ranking.documents)) and depth < DEEP_LIMIT:  # many duplicates
             whole = self._ranked(catalog, parsed, filters, DEEP_LIMIT, remote, signals)
@@ -261,7 +250,11 @@ class Searcher:
             nearest_words=() if distinct else nearest_words(index, analysis.unknown),
             nearest_servers=() if distinct else nearest_servers(index, _server_words(parsed, filters)),
             absent=(*self._local_absence(index), *absences),
-            needs=tuple((need.text, quality(index, need.ranking, need.analysis.plan)) for need in needs),
+            needs=tuple(
+                (need.text, quality(index, need.ranking, need.analysis.plan))
+                for need in needs
+                if any(each.query is need for each in shown)
+            ),
             elsewhere=elsewhere,
         )
 
@@ -306,7 +299,7 @@ class Searcher:
         depth: int,
         remote: TierScores | None,
         signals: Signals,
-    ) -> _RankedQuery:
+    ) -> RankedQuery:
         """The ranking of a query, from the cache where it has no remote scores."""
         analysis = analyze_query(parsed, filters, catalog.index, self._table)
         cacheable = depth == CACHED_HITS and (remote is None or not (remote.choices or remote.similarities))
@@ -317,7 +310,7 @@ class Searcher:
             ranking = rank(catalog.index, analysis.plan, depth, tier_scores, signals)
             if cacheable:
                 catalog.rankings.put(key, ranking)
-        return _RankedQuery(parsed.text, analysis, ranking)
+        return RankedQuery(parsed.text, analysis, ranking)
 
     def _with_local_similarities(self, index: Index, plan: Plan, remote: TierScores) -> TierScores:
         """``remote``, combined with the cosines of the table's vectors."""
@@ -341,10 +334,6 @@ class Searcher:
         return replace(scores, missing=missing)
 
 
-def _best_score(query: _RankedQuery) -> float:
-    return query.ranking.documents[0].score if query.ranking.documents else 0.0
-
-
 def _need(parsed: ParsedQuery, text: str) -> ParsedQuery:
     """The query of one need: ``text``, the phrases in it, and the operators of the whole query."""
     phrases = tuple(phrase for phrase in parsed.phrases if phrase in text)
@@ -365,26 +354,24 @@ def _remote_scores(index: Index, answers: Sequence[TierAnswer]) -> TierScores:
 class _Distinct(msgspec.Struct):
     """A tool of the result list: the query or need that it was found for, and its duplicates' names."""
 
-    query: _RankedQuery
+    query: RankedQuery
     ranked: RankedDocument
     entry: Entry
     also: list[str]
 
 
-def _distinct(
-    index: Index, whole: _RankedQuery, needs: Sequence[_RankedQuery], limit: int
-) -> list[_Distinct]:
-    """The result list without duplicates: ``limit`` tools or a few more, of the needs in turn where there are
-    several. The same tool on several servers is one entry, that of the best.
+def _distinct(index: Index, whole: RankedQuery, needs: Sequence[RankedQuery], limit: int) -> list[_Distinct]:
+    """The result list without duplicates: ``limit`` tools or a few more, merged where there are several
+    needs. The same tool on several servers is one entry, that of the best.
     """
     found: list[_Distinct] = []
-    known: dict[tuple[str, str], list[_Distinct]] = {}
-    order = _in_turn(whole, needs) if needs else ((whole, ranked) for ranked in whole.ranking.documents)
+    known: dict[str, list[_Distinct]] = {}
+    order = merged(index, whole, needs) if needs else ((whole, ranked) for ranked in whole.ranking.documents)
     for query, ranked in order:
         if len(found) > limit + DUPLICATE_WINDOW:
             break
         entry = index.document(ranked.document).entry
-        namesakes = known.setdefault((entry.tool, query.text), [])
+        namesakes = known.setdefault(entry.tool, [])
         same = next((one for one in namesakes if _same_description(one.entry, entry)), None)
         if same is not None and _same_schema(same.entry, entry):
             same.also.append(entry.name)
@@ -415,27 +402,6 @@ def _may_hide_servers(index: Index, documents: Sequence[RankedDocument]) -> bool
     """Whether the ranking is full, all of it is of one server, and there are other servers."""
     servers = {index.document(each.document).entry.server for each in documents}
     return len(index.servers) > 1 and len(documents) >= CACHED_HITS and len(servers) == 1
-
-
-def _in_turn(
-    whole: _RankedQuery, needs: Sequence[_RankedQuery]
-) -> Iterator[tuple[_RankedQuery, RankedDocument]]:
-    """The first of each need, then the second of each, and so on. Every tool comes once, for the need where
-    its score is highest; where its score for the whole query is higher still, it has that score.
-    """
-    for_whole = {ranked.document: ranked for ranked in whole.ranking.documents}
-    best: dict[int, tuple[_RankedQuery, RankedDocument]] = {}
-    for need in needs:
-        for ranked in need.ranking.documents:
-            if ranked.document not in best or ranked.score > best[ranked.document][1].score:
-                best[ranked.document] = (need, ranked)
-    by_need: dict[str, list[RankedDocument]] = {need.text: [] for need in needs}
-    for number, (need, ranked) in best.items():
-        by_need[need.text].append(max(ranked, for_whole.get(number, ranked), key=lambda each: each.score))
-    for documents in by_need.values():
-        documents.sort(key=lambda ranked: -ranked.score)
-    for turn in zip_longest(*by_need.values()):
-        yield from ((need, each) for need, each in zip(needs, turn, strict=True) if each is not None)
 
 
 def _hit(index: Index, signals: Signals, distinct: _Distinct, need: str) -> Hit:
@@ -473,7 +439,7 @@ def _matched(index: Index, analysis: QueryAnalysis, document: int) -> tuple[str,
     return tuple(found)
 
 
-def _lowest_quality(index: Index, needs: Sequence[_RankedQuery]) -> Quality:
+def _lowest_quality(index: Index, needs: Sequence[RankedQuery]) -> Quality:
     order: tuple[Quality, ...] = ("none", "weak", "fair", "strong")
     return min((quality(index, need.ranking, need.analysis.plan) for need in needs), key=order.index)
 
