@@ -16,7 +16,7 @@ from mcpzip.search.verbs import families
 
 MAX_NEEDS = 8  # a query with more is a document, and is not split; 6: −.002 of tasks' R@5
 MIN_NEED_WORDS = 2  # without stop words: "and send it" belongs to the part before it; 3: −.03
-MAX_HALVES = 4  # places in a part at which its halves are compared
+VERB_DISTANCE = 9  # words after a verb, beyond which another object isn't the verb's
 
 _SENTENCE = lazy_pattern(
     r"(?<=[a-zA-Z0-9)\]\"'][.!?])(?<!\b(?:Dr|Mr|Ms|No|St|vs)\.)(?<!\bMrs\.)\s+(?=[A-Z\d\"'(])"
@@ -82,17 +82,15 @@ def split_query(text: str) -> tuple[str, ...]:
 
 
 def halves(part: str) -> Iterator[tuple[str, str]]:
-    """``part`` in two at each of its first commas and "and"s, where both halves are long enough. The second
+    """``part`` in two at each of its commas and "and"s where both halves are long enough. The second
     half begins with the verb of the first if it has none: "list users" and "list open invoices" for "list
     users and open invoices".
     """
     first, _, rest = part.partition(" ")
     verb = first + " " if rest and any(families(term) for _, term in words(first)) else ""
-    for place, match in enumerate(_LIST.finditer(part)):
-        if place == MAX_HALVES:
-            break
+    for match in _LIST.finditer(part):
         one, other = part[: match.start()].strip(), part[match.end() :].strip()
-        if not _begins_request(other[:_START]):
+        if not _begins_request(other[:_START]) and one.count(" ") <= VERB_DISTANCE:
             other = verb + other
         if _is_long_enough(one) and _is_long_enough(other):
             yield one, other
