@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from bench.retrieval.dataset import Dataset, read_dataset
 from bench.retrieval.metrics import Row, evaluate, overall
 from bench.tables import table
-from mcpzip.search import Searcher, analysis, fields, fusion, keyword, query, vocabulary
+from mcpzip.search import Searcher, analysis, fields, fusion, keyword, needs, query, vocabulary
 from mcpzip.search.analysis import FIELD_WEIGHTS
 from mcpzip.search.semantic import local_table, tool_vectors
 
@@ -59,6 +59,12 @@ CONSTANTS = (
     Constant(keyword, "CONTRADICTION_PENALTY", (0.0, 0.1, 0.25)),
     Constant(keyword, "NAME_BONUS", (0.0, 0.1, 0.3)),
     Constant(keyword, "SERVER_BONUS", (0.0, 0.05, 0.2)),
+    Constant(needs, "MIN_NEED_SCORE", (0.15, 0.2, 0.22)),
+    Constant(needs, "ANSWERS_ALL", (0.35, 0.7)),
+    Constant(needs, "NEED_MET", (0.5, 0.8)),
+    Constant(needs, "WHOLE_WEIGHT", (0.1, 0.3)),
+    Constant(needs, "FIRST_BONUS", (0.0, 0.1, 0.2)),
+    Constant(needs, "SERVER_WEIGHT", (0.0, 0.4)),
     Constant(query, "CORRECTED_WEIGHT", (0.7, 0.8, 0.9, 1.0)),
     Constant(query, "TRANSLATED_WEIGHT", (0.5, 0.7, 1.0)),
     Constant(vocabulary, "MIN_CORRECTED_LENGTH", (3, 5, 99)),

@@ -6,7 +6,6 @@ from itertools import pairwise, permutations
 import pytest
 from helpers.search_tools import (
     SERVERS,
-    SPELLED,
     catalogs,
     filters,
     found,
@@ -34,8 +33,6 @@ from mcpzip.search.fusion import (
 )
 from mcpzip.search.index import Index
 from mcpzip.search.query import analyze_query
-from mcpzip.search.query_split import split_query
-from mcpzip.search.searcher import MIN_NEED_SCORE
 from mcpzip.search.signals import Signals
 from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, TierAbsence, TierAnswer
 
@@ -285,18 +282,3 @@ def test_the_background_of_another_model_is_taken_off() -> None:
     )
     assert above_background({0: 1.0}) == {0: BACKGROUND_SIMILARITY}
     assert above_background({}) == {}
-
-
-@given(catalogs, st.lists(st.sampled_from(SPELLED), min_size=1, max_size=3))
-def test_several_needs_bring_each_need_its_best(made: list[Entry], words: list[str]) -> None:
-    query = f"get the {' '.join(words)} file and then send a message to the user"
-    results = searcher(*made).search(query, 50)
-    best = [searcher(*made).search(need, 1).hits for need in split_query(query)]
-    several = all(hits and hits[0].score >= MIN_NEED_SCORE for hits in best)
-    assert tuple(need for need, _ in results.needs) == (split_query(query) if several else ())
-    for need, quality in results.needs:
-        alone = searcher(*made).search(need, 1)
-        if quality != "none":
-            assert alone.hits[0].entry.name in {
-                name for hit in results.hits for name in (hit.entry.name, *hit.also)
-            }

@@ -1,11 +1,10 @@
 """Several needs in one request: where it is cut, and where it is not."""
 
 import pytest
-from helpers.search_tools import names, searcher, tool
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpzip.search.query_split import MAX_NEEDS, split_query
+from mcpzip.search.query_split import MAX_NEEDS, halves, is_statement, split_query
 from mcpzip.search.tokenizer import term_of, words
 
 
@@ -24,6 +23,14 @@ from mcpzip.search.tokenizer import term_of, words
         (
             "search the web, read the page, and write a note",
             ("search the web", "read the page", "write a note"),
+        ),
+        ("pull the sales of May and chart them by week", ("pull the sales of May", "chart them by week")),
+        ("Book the flight before you brew the coffee", ("Book the flight", "you brew the coffee")),
+        ("What did Oslo sell, and who bought the tea?", ("What did Oslo sell", "who bought the tea?")),
+        ("check the door log so that I can call the guard", ("check the door log", "I can call the guard")),
+        (
+            "We met Dr. Smith today. I need to file the notes",
+            ("We met Dr. Smith today.", "I need to file the notes"),
         ),
     ],
 )
@@ -47,6 +54,10 @@ def test_several(text: str, parts: tuple[str, ...]) -> None:
         "Get the weather for St. Louis",
         "copy a.txt, b.txt and c.txt",
         "post something to the team",
+        "sort the rows so that newest entries lead",
+        "show the notes of next week",
+        "write to Mr. Smith",
+        "the room of the team and of the guests",
         " and ".join(["send a message"] * (MAX_NEEDS + 1)),
     ],
 )
@@ -84,6 +95,45 @@ def test_never_raises_and_gives_no_or_several(text: str) -> None:
     assert len(split_query(text)) in {0, *range(2, MAX_NEEDS + 1)}
 
 
+@pytest.mark.parametrize(
+    ("part", "pairs"),
+    [
+        ("list users and unpaid invoices", [("list users", "list unpaid invoices")]),
+        ("the weather in Oslo, exchange rates", [("the weather in Oslo", "exchange rates")]),
+        ("read mails and list users", [("read mails", "list users")]),
+        (
+            "read the notes, mails and logs",
+            [("read the notes", "read mails and logs"), ("read the notes, mails", "read logs")],
+        ),
+        ("convert the positions of all the houses on the map to an address and plan", []),
+        ("users and groups", []),
+        ("", []),
+    ],
+)
+def test_the_halves_of_a_list_have_its_verb(part: str, pairs: list[tuple[str, str]]) -> None:
+    assert list(halves(part)) == pairs
+
+
+@given(st.text() | pieces)
+def test_halves_say_something(part: str) -> None:
+    for pair in halves(part):
+        assert all(len(words(half)) > 1 for half in pair)
+
+
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        ("We have a deadline on Friday.", True),
+        ("The budget is small", True),
+        ("I need to send a mail", False),
+        ("what are the deadlines", False),
+        ("send the budget", False),
+    ],
+)
+def test_a_statement_asks_for_nothing(part: str, says: bool) -> None:
+    assert is_statement(part) == says
+
+
 JOINTS = {term_of(word) for word in ("and", "then", "afterwards", "after", "that", "finally", "next", "also")}
 
 
@@ -109,38 +159,3 @@ def test_a_long_text_is_cut_in_one_go(unit: str) -> None:
     # Were this quadratic, it would take half a minute: so it was once, for white space.
     for text in (unit * 10_000, "a" + unit * 10_000 + "b", "send a mail," + unit * 10_000 + " and read it"):
         assert len(split_query(text)) <= MAX_NEEDS
-
-
-TOOLS = searcher(
-    tool("files", "read_file", "Read a file from disk"),
-    tool("files", "write_file", "Write a file to disk"),
-    tool("slack", "send_message", "Post a message to a channel of Slack"),
-    tool("slack", "list_channels", "List channels"),
-    tool("mail", "send_mail", "Send a mail"),
-)
-
-
-def test_the_best_of_each_need_is_found_and_marked() -> None:
-    results = TOOLS.search("read the file and post it to Slack", 5)
-    assert [need for need, _ in results.needs] == ["read the file", "post it to Slack"]
-    best = {hit.need: hit.entry.name for hit in reversed(results.hits)}
-    assert best == {"read the file": "files__read_file", "post it to Slack": "slack__send_message"}
-    assert set(names(results)[:2]) == {"files__read_file", "slack__send_message"}
-
-
-def test_what_no_tool_answers_is_no_need_but_says_more_of_the_other() -> None:
-    results = TOOLS.search("read the file and upload purple zebras", 5)
-    assert (results.needs, {hit.need for hit in results.hits}) == ((), {""})
-
-
-def test_the_quality_is_that_of_the_need_answered_worst() -> None:
-    results = TOOLS.search("read the file and send a picture to the channel", 5)
-    answered = dict(results.needs)
-    assert len(answered) == 2
-    assert answered["read the file"] == "strong"
-    assert results.quality == answered["send a picture to the channel"] == "fair"
-
-
-def test_one_need_has_no_mark() -> None:
-    results = TOOLS.search("read the file", 5)
-    assert (results.needs, {hit.need for hit in results.hits}) == ((), {""})
