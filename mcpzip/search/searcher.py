@@ -374,6 +374,8 @@ def _distinct(index: Index, whole: RankedQuery, needs: Sequence[RankedQuery], li
         namesakes = known.setdefault(entry.tool, [])
         same = next((one for one in namesakes if _same_description(one.entry, entry)), None)
         if same is not None and _same_schema(same.entry, entry):
+            if ranked.score > same.ranked.score:  # possible where there are several needs
+                entry, same.entry, same.query, same.ranked = same.entry, entry, query, ranked
             same.also.append(entry.name)
             continue
         found.append(_Distinct(query, ranked, entry, []))
