@@ -9,8 +9,8 @@ already counts less from then on. What a tool adds is its score for a need, and 
 whole query and of what the needs find at its server, because a task is often one server's. So a wrong split
 costs little, and neither does a need that is only implied.
 
-Chosen on tasks composed of two to four requests, of three catalogs, of one server and of several, and checked
-on others of other servers; of nDCG@10 beside each constant, mean over these sets.
+The constants were chosen on tasks composed of two to four requests for three catalogs, and checked on other
+compositions (`bench.retrieval.tasks`). What other values do, in the mean of these: of R@5.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,17 +23,17 @@ from mcpzip.search.index import Index
 from mcpzip.search.query import QueryAnalysis
 from mcpzip.search.query_split import MAX_NEEDS, halves, is_statement, split_query
 
-MIN_NEED_SCORE = 0.18  # of the best tool of a need
-MIN_HALF_SCORE = 0.2  # of the best tool of a half
-MAX_HALVES = 4  # pairs of halves that are ranked, of a query; 8: +.002, and twice the time
-SHARE_OF_PART = 0.9  # of the score of a part's best tool that each half's has
-ANSWERS_ALL = 0.5  # share of the best score of each part, that makes the first tool the answer to all
+MIN_NEED_SCORE = 0.18  # of the best tool of a need; .2: −.01, .22: −.025
+MIN_HALF_SCORE = 0.2  # of the best tool of a half; .25: −.008
+MAX_HALVES = 4  # pairs of halves that are ranked, of a query; 8 are equal, 2: −.016 of lists
+SHARE_OF_PART = 0.9  # of the score of a part's best tool that each half's has; .8: +.01, 1: −.01, of lists
+ANSWERS_ALL = 0.5  # of each part's best score that a tool for all has; .7: single requests lose .002
 
-NEED_MET = 0.65  # factor of a need's scores, for each tool that was taken for it
-STATEMENT_WEIGHT = 0.6  # of the scores for a part that asks for nothing
-WHOLE_WEIGHT = 0.2  # of the score for the whole query
-FIRST_BONUS = 0.15  # of the first tool for the whole query
-SERVER_WEIGHT = 0.25  # of the mean over the needs of the best score of a tool of the same server
+NEED_MET = 0.65  # factor of a need's scores for each tool taken for it; .8: −.02, .5: +.01, nDCG@10 −.01
+STATEMENT_WEIGHT = 0.6  # of the scores for a part that asks for nothing; .4 and .8 are equal
+WHOLE_WEIGHT = 0.2  # of the score for the whole query; .1: +.006, .3: −.006
+FIRST_BONUS = 0.15  # of the first tool for the whole query; without: single requests lose .002
+SERVER_WEIGHT = 0.25  # of the mean over the needs of the best score at its server; without: −.02
 
 
 class RankedQuery(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ the one before it. What each part is worth is for `needs` to say, which also tri
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.search.tokenizer import is_stop_word, words
@@ -49,6 +50,8 @@ _STATEMENT = lazy_pattern(
 )
 _SPACES = lazy_pattern(r"[^\S\n]+")
 _MAX_LENGTH = 4_000  # characters
+_MAX_HALVED = 600  # characters of a part that may have halves
+_MAX_PLACES = 16  # commas and "and"s in it
 _START = 80  # characters of a part that say how it begins
 _DETERMINERS = """
 a all an any both each every her him his it its me my our some that the their them these this those
@@ -86,9 +89,11 @@ def halves(part: str) -> Iterator[tuple[str, str]]:
     half begins with the verb of the first if it has none: "list users" and "list open invoices" for "list
     users and open invoices".
     """
+    if len(part) > _MAX_HALVED:
+        return
     first, _, rest = part.partition(" ")
     verb = first + " " if rest and any(families(term) for _, term in words(first)) else ""
-    for match in _LIST.finditer(part):
+    for match in islice(_LIST.finditer(part), _MAX_PLACES):
         one, other = part[: match.start()].strip(), part[match.end() :].strip()
         if not _begins_request(other[:_START]) and one.count(" ") <= VERB_DISTANCE:
             other = verb + other

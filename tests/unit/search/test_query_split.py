@@ -159,3 +159,4 @@ def test_a_long_text_is_cut_in_one_go(unit: str) -> None:
     # Were this quadratic, it would take half a minute: so it was once, for white space.
     for text in (unit * 10_000, "a" + unit * 10_000 + "b", "send a mail," + unit * 10_000 + " and read it"):
         assert len(split_query(text)) <= MAX_NEEDS
+        assert len(list(halves(text))) <= MAX_NEEDS
