@@ -15,6 +15,7 @@ from mcpzip.auth.metadata import ServerMetadata
 from mcpzip.config.schema import AuthConfig
 from mcpzip.model.errors import LoginError
 from mcpzip.model.quoting import quoted
+from mcpzip.system.network import is_loopback
 
 Text = Annotated[str, msgspec.Meta(max_length=65_536)]
 
@@ -86,7 +87,7 @@ def registration(redirect_uri: str, scope: str) -> dict[str, object]:
         "redirect_uris": [redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
-        "application_type": "native",
+        "application_type": "native" if is_loopback(redirect_uri) else "web",
         **({"scope": scope} if scope else {}),
     }
 

@@ -1,9 +1,9 @@
 """The file format of a grant (pure).
 
 The rules: a file names its format, its version and its server. A file that a newer version wrote is not
-read, and stays until somebody signs in again. A file whose server, resource or issuer do not match is not
-used: tokens are only given back for the server and the resource that they are for, and the issuer that they
-are from.
+read, and stays until somebody signs in again. A file whose server, person, resource or issuer do not match is
+not used: tokens are only given back for the server and the resource that they are for, to the person whose
+they are, and the issuer that they are from.
 
     {"format":"mcpzip-sign-in","version":1,"grant":{"url":"https://…/mcp","access_token":"…",…}}
 
@@ -20,6 +20,7 @@ import msgspec
 
 from mcpzip.auth.grant import Grant
 from mcpzip.model import limits
+from mcpzip.model.principal import PrincipalId
 from mcpzip.system.formats import Format, Head, UnusableError
 
 FORMAT = Format("mcpzip-sign-in", 1, "a sign-in")
@@ -65,10 +66,13 @@ def normalized(url: str) -> str:
     return _DEFAULT_PORT.sub(r"\1\2", canonical(url))
 
 
-@lru_cache(maxsize=64)  # each request asks
-def key(url: str) -> str:
-    """The name under which a server's grant is kept: the first half of the SHA-256 of `canonical`, in hex."""
-    return hashlib.sha256(canonical(url).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+@lru_cache(maxsize=1_024)  # each request asks
+def key(url: str, person: PrincipalId | None = None) -> str:
+    """The name under which a server's grant is kept: the first half of the SHA-256 of `canonical`, in hex.
+    For that of a ``person``, who it is goes in before.
+    """
+    whose = "" if person is None else "".join(f"{len(part)}:{part}" for part in ("person", *person))
+    return hashlib.sha256(f"{whose}{canonical(url)}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def encode(grant: Grant, keyring: KeyringEntry | None = None) -> bytes:
@@ -82,8 +86,8 @@ def encode(grant: Grant, keyring: KeyringEntry | None = None) -> bytes:
 def decode(data: bytes, name: str) -> StoredGrant:
     """What the file called ``name`` (a `key`) holds. Raises `UnusableError`."""
     stored = FORMAT.decode(data, StoredGrant)
-    if key(stored.grant.url) != name:
-        raise UnusableError("holds the sign-in of another server")
+    if key(stored.grant.url, stored.grant.person) != name:
+        raise UnusableError("holds the sign-in of another server, or person")
     if not _of_one_issuer(stored.grant):
         raise UnusableError("holds tokens of one issuer and the metadata of another")
     if stored.grant.resource and _origin(stored.grant.resource) != _origin(stored.grant.url):

@@ -2,17 +2,20 @@
 
 import msgspec
 
+from mcpzip.model.principal import PrincipalId
 from mcpzip.model.redaction import register
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was granted for one server, by whom, and to which client of theirs.
 
-    url: of the server, as in the config. resource: what the tokens are good for (RFC 8707), "" before there
-    are any. issuer: of the authorization server (RFC 8414), "" where it has no metadata.
+    url: of the server, as in the config. person: whose it is, None for whoever uses this machine. resource:
+    what the tokens are good for (RFC 8707), "" before there are any. issuer: of the authorization server (RFC
+    8414), "" where it has no metadata.
     client: our registration with it, as it answered (RFC 7591), without our own additions.
     access_token, refresh_token: "" where there is none. scope: what was granted. expires_at: of the access
-    token, Unix s; None when nobody said. obtained_at: Unix s.
+    token, Unix s; None when nobody said. obtained_at: Unix s. signed_in_at: when somebody signed in, Unix s,
+    0 if that was before it was noted; a new token changes nothing of it.
     server_metadata, resource_metadata: as fetched (RFC 8414, RFC 9728).
     wanted_scope: what a call lacked (RFC 6750, "insufficient_scope"), for the next time a person signs in.
     refused: why no token was to be had, "" while all is well: for good, or, with ``retry_at``, for now.
@@ -38,6 +41,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failures: int = 0
     retry_at: float = 0.0
     source: str = ""
+    person: PrincipalId | None = None
+    signed_in_at: float = 0.0
 
     def __post_init__(self) -> None:
         for secret in self.secrets:

@@ -21,6 +21,7 @@ from mcpzip.auth.codec import KeyringEntry, Slot, StoredGrant, encode, key
 from mcpzip.auth.folder import Folder
 from mcpzip.auth.grant import Grant
 from mcpzip.model.errors import ConfigError
+from mcpzip.model.principal import PrincipalId
 from mcpzip.system import locks
 
 PART = 1_200
@@ -86,15 +87,17 @@ def find_keyring(config_path: str) -> Keyring:
 class KeyringStore:
     """Grants with their secrets in ``keyring``, and what is known beside in ``folder``."""
 
+    person: PrincipalId | None = None
+
     def __init__(self, folder: Folder, keyring: Keyring) -> None:
         self._folder, self._keyring = folder, keyring
 
-    def load(self, url: str) -> Grant | None:
-        grant = self._load(key(url))
+    def load(self, url: str, person: PrincipalId | None = None) -> Grant | None:
+        grant = self._load(key(url, person))
         return grant and msgspec.structs.replace(grant, url=url)
 
     def save(self, grant: Grant) -> Grant:
-        name = key(grant.url)
+        name = key(grant.url, grant.person)
         try:
             secrets = _Secrets(grant.access_token, grant.refresh_token, grant.client)
             text = base64.b64encode(msgspec.json.encode(secrets)).decode()
@@ -122,8 +125,8 @@ class KeyringStore:
     def about_to_refresh(self, grant: Grant) -> None:
         pass
 
-    def remove(self, url: str) -> bool:
-        name = key(url)
+    def remove(self, url: str, person: PrincipalId | None = None) -> bool:
+        name = key(url, person)
         if not self._folder.exists():
             return False
         with self._turn(name):
@@ -135,11 +138,13 @@ class KeyringStore:
         found = map(self._load, self._folder.names())
         return sorted((grant for grant in found if grant), key=lambda grant: grant.url)
 
-    def signature(self, url: str) -> object:
-        return self._folder.signature(key(url))
+    def signature(self, url: str, person: PrincipalId | None = None) -> object:
+        return self._folder.signature(key(url, person))
 
-    def locked(self, url: str, timeout: float = 30.0) -> AbstractAsyncContextManager[None]:
-        return self._folder.locked(key(url), timeout)
+    def locked(
+        self, url: str, timeout: float = 30.0, person: PrincipalId | None = None
+    ) -> AbstractAsyncContextManager[None]:
+        return self._folder.locked(key(url, person), timeout)
 
     def close(self) -> None:
         pass

@@ -122,7 +122,7 @@ class OAuth(TokenClient, httpx.Auth):
     async def _read(self) -> None:
         signature = self._store.signature(self.server.url)
         grant = await in_thread(lambda: self._store.load(self.server.url), "auth")
-        if grant is None and self.config.mcp_remote and not self._client_credentials:
+        if grant is None and self._takes_mcp_remote:
             grant = await in_thread(
                 lambda: mcp_remote.read(self.server.url, self.server.headers, self.environment), "auth"
             )
@@ -130,6 +130,11 @@ class OAuth(TokenClient, httpx.Auth):
             grant = None
         self._seen = signature
         self._remember(grant)
+
+    @property
+    def _takes_mcp_remote(self) -> bool:
+        """Whether a sign-in of mcp-remote may be used, which is that of whoever uses this machine."""
+        return self.config.mcp_remote and not self._client_credentials and self._store.person is None
 
     def _remember(self, grant: Grant | None) -> None:
         self.grant, self.failure = grant, None
@@ -234,9 +239,10 @@ class OAuth(TokenClient, httpx.Auth):
         code, description = oauth_error(response)
         if response.status_code == 200:
             token = read_token(response)
-            new = granted(found, client, token, grant.scope, self.now())
+            new = granted(found, client, token, grant.scope, self.now(), grant.person)
             kept = token.refresh_token or grant.refresh_token
-            await self._keep(replace(new, refresh_token=kept, wanted_scope=grant.wanted_scope))
+            new = replace(new, refresh_token=kept, signed_in_at=grant.signed_in_at)
+            await self._keep(replace(new, wanted_scope=grant.wanted_scope))
             self._renewed = self._token()
         elif is_final(response.status_code, code):
             said = quoted(description) if description else shown_code(code) or f"HTTP {response.status_code}"
@@ -293,7 +299,7 @@ class OAuth(TokenClient, httpx.Auth):
             self._fail(f"{reason}{more}", needs_login=False)
 
     async def _put_off(self, reason: str, asked: float | None) -> None:
-        grant = self.grant or Grant(url=self.server.url)
+        grant = self.grant or Grant(url=self.server.url, person=self._store.person)
         failures = grant.failures + 1
         wait = pause(failures, asked)
         failing = replace(grant, failures=failures, retry_at=self.now() + wait, refused=reason)

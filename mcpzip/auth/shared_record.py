@@ -31,7 +31,7 @@ class SharedRecord(Head):
 
 def encode(grant: Grant, ring: KeyRing, namespace: str, refreshing: str = "") -> bytes:
     """Raises ValueError for what can't be written down, or is too large."""
-    name = codec.key(grant.url)
+    name = codec.key(grant.url, grant.person)
     sealed = ring.seal(PURPOSE, codec.encode(grant), bound_to(namespace, name))
     return msgspec.json.encode(SharedRecord(FORMAT.name, FORMAT.version, refreshing, sealed))
 

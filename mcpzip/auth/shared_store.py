@@ -28,6 +28,7 @@ from mcpzip.auth import codec
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.shared_record import decode, encode, opened, settled
 from mcpzip.model.errors import StoreError
+from mcpzip.model.principal import PrincipalId
 from mcpzip.store.records import Key, Lease
 from mcpzip.store.thread import StoreThread
 from mcpzip.system.backoff import Backoff
@@ -75,6 +76,8 @@ class SharedStore:
     sentence once.
     """
 
+    person: PrincipalId | None = None
+
     def __init__(
         self,
         thread: StoreThread,
@@ -102,9 +105,9 @@ class SharedStore:
 
     # ---- `mcpzip.auth.store.Store`
 
-    def load(self, url: str) -> Grant | None:
+    def load(self, url: str, person: PrincipalId | None = None) -> Grant | None:
         """As `Store.load`; raises StoreError where nobody can know. From memory, once changes are watched."""
-        grant = self._thread.call(lambda: self._load(codec.key(url)))
+        grant = self._thread.call(lambda: self._load(codec.key(url, person)))
         return grant and msgspec.structs.replace(grant, url=url)
 
     def save(self, grant: Grant) -> Grant:
@@ -113,22 +116,24 @@ class SharedStore:
     def about_to_refresh(self, grant: Grant) -> None:
         self._thread.call(lambda: self._begin_refresh(grant))
 
-    def remove(self, url: str) -> bool:
-        return self._thread.call(lambda: self._remove(codec.key(url)))
+    def remove(self, url: str, person: PrincipalId | None = None) -> bool:
+        return self._thread.call(lambda: self._remove(codec.key(url, person)))
 
     def all(self) -> list[Grant]:
         return self._thread.call(self._all)
 
-    def signature(self, url: str) -> object:
-        name = codec.key(url)
+    def signature(self, url: str, person: PrincipalId | None = None) -> object:
+        name = codec.key(url, person)
         if not self._watching:
             self._watching = True
             self._thread.begin(self._begin_watching)
         return self._versions.get(name) or None
 
     @asynccontextmanager
-    async def locked(self, url: str, timeout: float = 30.0) -> AsyncIterator[None]:
-        name = codec.key(url)
+    async def locked(
+        self, url: str, timeout: float = 30.0, person: PrincipalId | None = None
+    ) -> AsyncIterator[None]:
+        name = codec.key(url, person)
         held = await self._thread.ask(lambda: self._enter(name, timeout))
         try:
             yield
@@ -180,7 +185,7 @@ class SharedStore:
         return self._ring
 
     async def _save(self, grant: Grant) -> Grant:
-        name = codec.key(grant.url)
+        name = codec.key(grant.url, grant.person)
         began = self._began.get(name)
         before = began or self._known.get(name, _Known(0))
         try:
@@ -228,7 +233,7 @@ class SharedStore:
         message.add_done_callback(self._messages.discard)
 
     async def _begin_refresh(self, grant: Grant) -> None:
-        name = codec.key(grant.url)
+        name = codec.key(grant.url, grant.person)
         known = self._known.get(name) or await self._read(name)
         if known.unusable:
             raise StoreError(self._thread.store.place, "unreadable", f"its sign-in {known.unusable}")

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from mcpzip.auth.headers import HeadersCommand
     from mcpzip.auth.oauth import OAuth
-    from mcpzip.auth.store import Store
+    from mcpzip.auth.store import PersonStore, Store, WholeStore
+    from mcpzip.model.principal import PrincipalId
 
 
 class SignIns:
@@ -36,7 +37,7 @@ class SignIns:
     ) -> None:
         """warn: is told what is wrong with the store. environment: see below."""
         self._config, self._warn, self.environment = config, warn, environment
-        self._store: Store | None = None
+        self._store: WholeStore | None = None
         self._signers: dict[str, OAuth] = {}
         self._programs: dict[str, HeadersCommand] = {}
         self._replaced: list[OAuth] = []
@@ -45,6 +46,11 @@ class SignIns:
     @property
     def store(self) -> Store:
         """Where they are kept. Raises McpzipError when there is no such place."""
+        return self.whole_store
+
+    @property
+    def whole_store(self) -> WholeStore:
+        """The same, with those of all people."""
         if self._store is None:
             from mcpzip.auth.store import open_store
 
@@ -108,3 +114,24 @@ class SignIns:
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
+
+
+class PersonSignIns(SignIns):
+    """How one person is signed in to servers. No token of anybody else is used, and theirs by nobody else."""
+
+    def __init__(self, everybody: SignIns, person: PrincipalId, page: Callable[[], str]) -> None:
+        """everybody: whose store it is in. page: the URL of the page on which the person signs in."""
+        super().__init__(everybody._config, everybody._warn, everybody.environment)
+        self._everybody, self._person, self._page = everybody, person, page
+        self._own: PersonStore | None = None
+
+    @property
+    def store(self) -> Store:
+        if self._own is None:
+            from mcpzip.auth.store import PersonStore
+
+            self._own = PersonStore(self._everybody.whole_store, self._person)
+        return self._own
+
+    def command(self, server: str) -> str:
+        return self._page()

@@ -4,12 +4,14 @@ The rule: what is kept is judged without asking anybody, and no part of it that 
 address, only what leads to the server.
 """
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
 from mcpzip.auth.grant import Grant
 from mcpzip.config.schema import ServerConfig
+from mcpzip.model.principal import PrincipalId
 
 State = Literal[
     "signed in",
@@ -22,10 +24,11 @@ State = Literal[
     "not signed in",
     "unknown",
     "not in this config",
+    "each person",
 ]
-"""credentials: it signs in with its own when it is first asked to. header, headers command, off: OAuth has no
-part in it. not signed in: it listed its tools all the same, when it was last asked. failing: no token is to
-be had for now, and no person can help.
+"""each person: people sign in to it, and who uses this machine has not. credentials: it signs in with its own
+when it is first asked to. header, headers command, off: OAuth has no part in it. not signed in: it listed its
+tools all the same, when it was last asked. failing: no token is to be had for now, and no person can help.
 """
 
 Listing = Literal["done", "refused", "never"]
@@ -39,7 +42,8 @@ class AuthStatus:
     issuer: who granted, "" where that isn't known. scope: what was granted. expires_at: of the access token,
     Unix s. expires_in: s, negative when it has; both None where nobody said. refreshable: whether it is
     renewed without a person. source: from whose store it was taken, "" for ours. reason: what is wrong, as a
-    part of a sentence, or "". command: what a person can do about it, or None.
+    part of a sentence, or "". command: what a person can do about it, or None. people: who is signed in to it
+    for themselves, by issuer and subject.
     """
 
     name: str
@@ -54,6 +58,7 @@ class AuthStatus:
     source: str = ""
     reason: str = ""
     command: str | None = None
+    people: tuple[PrincipalId, ...] = ()
 
     @property
     def wrong(self) -> bool:
@@ -62,7 +67,8 @@ class AuthStatus:
 
     def as_json(self) -> dict[str, object]:
         """For programs."""
-        return asdict(self)
+        people = [{"issuer": issuer, "subject": subject} for issuer, subject in self.people]
+        return {**asdict(self), "people": people}
 
 
 def status_of(
@@ -86,14 +92,24 @@ def status_of(
     return known if kept is None else _granted(known, kept, now, client_credentials)
 
 
-def left_over(grant: Grant, now: float, command: str) -> AuthStatus:
-    """A grant for no server of this config. command: which removes it."""
+def with_people(known: AuthStatus, people: Iterable[PrincipalId], *, signs_in_itself: bool) -> AuthStatus:
+    """``known`` with those who are signed in for themselves. signs_in_itself: whether mcpzip has to be signed
+    in, too; else each person is.
+    """
+    if not signs_in_itself and known.state in ("needs login", "not signed in", "unknown"):
+        known = replace(known, state="each person", reason="", command=None)
+    return replace(known, people=tuple(sorted(people)))
+
+
+def left_over(grant: Grant, now: float, command: str, people: Iterable[PrincipalId] = ()) -> AuthStatus:
+    """What is kept for no server of this config. command: removes it. people: whose it is, too."""
     known = AuthStatus(
         name=address(grant.url),
         transport="http",
         state="not in this config",
         reason="another config beside this one may use it",
         command=command,
+        people=tuple(sorted(people)),
     )
     return _granted(known, grant, now, client_credentials=False)
 

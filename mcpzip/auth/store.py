@@ -17,13 +17,18 @@ from mcpzip.auth.folder import Folder
 from mcpzip.auth.grant import Grant
 from mcpzip.config.paths import auth_folder
 from mcpzip.config.schema import Config, StoreConfig
+from mcpzip.model.principal import PrincipalId
 
 
 class Store(Protocol):
     """Grants by the URL of their server. Everything but `locked` may block: it is for threads.
 
-    Which spellings of a URL are one server says `mcpzip.auth.codec.canonical`.
+    Which spellings of a URL are one server says `mcpzip.auth.codec.canonical`. person: whose they are, None
+    for whoever uses this machine.
     """
+
+    @property
+    def person(self) -> PrincipalId | None: ...
 
     def load(self, url: str) -> Grant | None:
         """The grant for the server at ``url``; None where there is none, or, with a warning, none of use."""
@@ -42,9 +47,6 @@ class Store(Protocol):
     def remove(self, url: str) -> bool:
         """Forget what is kept for the server at ``url``; whether there was something. Raises OSError."""
 
-    def all(self) -> list[Grant]:
-        """Every grant that can be used, by URL."""
-
     def signature(self, url: str) -> object:
         """Differs, also between processes, when what is kept for ``url`` changed; None when nothing is."""
 
@@ -58,14 +60,68 @@ class Store(Protocol):
         """Ends what it has open. It may block for a few seconds."""
 
 
+class WholeStore(Store, Protocol):
+    """A store with the grants of all people, too. As one of whoever uses this machine, it has theirs."""
+
+    def load(self, url: str, person: PrincipalId | None = None) -> Grant | None: ...
+
+    def remove(self, url: str, person: PrincipalId | None = None) -> bool: ...
+
+    def signature(self, url: str, person: PrincipalId | None = None) -> object: ...
+
+    def locked(
+        self, url: str, timeout: float = 30.0, person: PrincipalId | None = None
+    ) -> AbstractAsyncContextManager[None]: ...
+
+    def all(self) -> list[Grant]:
+        """Every grant that can be used, of whomever, by URL."""
+
+
+class PersonStore:
+    """The grants of one person in ``store``, and no others."""
+
+    def __init__(self, store: WholeStore, person: PrincipalId) -> None:
+        self._store, self.person = store, person
+
+    def load(self, url: str) -> Grant | None:
+        grant = self._store.load(url, self.person)
+        return grant if grant is not None and grant.person == self.person else None
+
+    def save(self, grant: Grant) -> Grant:
+        self._check(grant)
+        return self._store.save(grant)
+
+    def about_to_refresh(self, grant: Grant) -> None:
+        self._check(grant)
+        self._store.about_to_refresh(grant)
+
+    def remove(self, url: str) -> bool:
+        return self._store.remove(url, self.person)
+
+    def signature(self, url: str) -> object:
+        return self._store.signature(url, self.person)
+
+    def locked(self, url: str, timeout: float = 30.0) -> AbstractAsyncContextManager[None]:
+        return self._store.locked(url, timeout, self.person)
+
+    def close(self) -> None:
+        """The store stays open: others use it."""
+
+    def _check(self, grant: Grant) -> None:
+        if grant.person != self.person:
+            raise ValueError("this sign-in is another person's")
+
+
 class FileStore:
     """Grants in files that only their owner can read (`Folder`), in the clear."""
+
+    person: PrincipalId | None = None
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
 
-    def load(self, url: str) -> Grant | None:
-        grant = self._load(codec.key(url))
+    def load(self, url: str, person: PrincipalId | None = None) -> Grant | None:
+        grant = self._load(codec.key(url, person))
         return grant and msgspec.structs.replace(grant, url=url)
 
     def save(self, grant: Grant) -> Grant:
@@ -73,24 +129,26 @@ class FileStore:
             data = codec.encode(grant)
         except ValueError as error:
             raise OSError(errno.EINVAL, f"this sign-in can't be written down ({error})") from None
-        self._folder.write(codec.key(grant.url), data)
+        self._folder.write(codec.key(grant.url, grant.person), data)
         return grant
 
     def about_to_refresh(self, grant: Grant) -> None:
         pass
 
-    def remove(self, url: str) -> bool:
-        return self._folder.remove(codec.key(url))
+    def remove(self, url: str, person: PrincipalId | None = None) -> bool:
+        return self._folder.remove(codec.key(url, person))
 
     def all(self) -> list[Grant]:
         found = map(self._load, self._folder.names())
         return sorted((grant for grant in found if grant), key=lambda grant: grant.url)
 
-    def signature(self, url: str) -> object:
-        return self._folder.signature(codec.key(url))
+    def signature(self, url: str, person: PrincipalId | None = None) -> object:
+        return self._folder.signature(codec.key(url, person))
 
-    def locked(self, url: str, timeout: float = 30.0) -> AbstractAsyncContextManager[None]:
-        return self._folder.locked(codec.key(url), timeout)
+    def locked(
+        self, url: str, timeout: float = 30.0, person: PrincipalId | None = None
+    ) -> AbstractAsyncContextManager[None]:
+        return self._folder.locked(codec.key(url, person), timeout)
 
     def close(self) -> None:
         pass
@@ -108,7 +166,7 @@ class FileStore:
         return found.grant
 
 
-def open_store(config: Config, warn: Callable[[str], None]) -> Store:
+def open_store(config: Config, warn: Callable[[str], None]) -> WholeStore:
     """The store that ``config`` asks for. warn: is told sentences. Raises ConfigError."""
     if config.store is not None:
         return _shared(config.store, warn)
@@ -120,7 +178,7 @@ def open_store(config: Config, warn: Callable[[str], None]) -> Store:
     return FileStore(folder)
 
 
-def _shared(config: StoreConfig, warn: Callable[[str], None]) -> Store:
+def _shared(config: StoreConfig, warn: Callable[[str], None]) -> WholeStore:
     """The store that processes share. The package for it is imported when it is first used."""
     from mcpzip.auth.shared_store import SharedStore
     from mcpzip.store.opening import open_store as open_backend

@@ -48,6 +48,7 @@ from mcpzip.auth.store import Store
 from mcpzip.auth.url_policy import check_resolved_url
 from mcpzip.config.schema import AuthConfig, ServerConfig
 from mcpzip.model.errors import LoginError
+from mcpzip.model.principal import PrincipalId
 from mcpzip.model.quoting import shortened
 from mcpzip.model.redaction import register
 from mcpzip.system.threads import in_thread
@@ -121,7 +122,7 @@ class TokenClient:
             form, headers = await self._sign_in(found, client, scope, challenge.protocol_version)
         form |= found.resource_parameter(challenge.protocol_version)
         token = read_token(await self.post(found.token_endpoint, form, headers))
-        return granted(found, client, token, scope, self.now())
+        return granted(found, client, token, scope, self.now(), self._store.person)
 
     async def discover(self, metadata_url: str) -> Discovered:
         """Finds the authorization server. metadata_url: where the server said that its metadata are, or "".
@@ -219,7 +220,7 @@ class TokenClient:
         if not self._token():  # what was granted to another registration may still be valid
             try:
                 async with self.locked():
-                    grant = Grant(url=url, client=client.as_dict(), issuer=issuer)
+                    grant = Grant(url=url, client=client.as_dict(), issuer=issuer, person=self._store.person)
                     await in_thread(lambda: self._store.save(grant), "auth")
                     self._seen = self._store.signature(url)
             except (OSError, BusyError):
@@ -255,13 +256,16 @@ class TokenClient:
         if not hmac.compare_digest(answer.state.encode(), proof.state.encode()):
             raise LoginError("the browser came back with the state of another login.")
         check_answering_issuer(answer.iss, metadata)
-        register(answer.code, passing=True)
+        if self._store.person is None:  # anybody with a page can bring whatever code they like
+            register(answer.code, passing=True)
         form = code_form(answer.code, client.client_id, uri, proof)
         return form, authenticate(client, form)
 
 
-def granted(found: Discovered, client: Client, token: Token, scope: str, now: float) -> Grant:
-    """The grant that ``token`` is. scope: what was asked for. now: Unix s."""
+def granted(
+    found: Discovered, client: Client, token: Token, scope: str, now: float, person: PrincipalId | None
+) -> Grant:
+    """The grant that ``token`` is. scope: what was asked for. now: Unix s. person: whose it is."""
     return Grant(
         url=found.server_url,
         resource=found.token_resource,
@@ -274,6 +278,8 @@ def granted(found: Discovered, client: Client, token: Token, scope: str, now: fl
         obtained_at=now,
         server_metadata=as_dict(found.metadata),
         resource_metadata=as_dict(found.resource),
+        person=person,
+        signed_in_at=now,
     )
 
 

@@ -5,14 +5,15 @@ import time
 from functools import partial
 
 import click
+from msgspec.structs import replace
 
 from mcpzip.auth import mcp_remote
 from mcpzip.auth.beginning import login_lock, signed_in_server
 from mcpzip.auth.codec import canonical
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.sign_ins import SignIns
-from mcpzip.auth.status import AuthStatus, address, left_over, status_of
-from mcpzip.auth.store import Store
+from mcpzip.auth.status import AuthStatus, address, left_over, status_of, with_people
+from mcpzip.auth.store import PersonStore, Store, WholeStore
 from mcpzip.cli import console
 from mcpzip.cli.console import warn
 from mcpzip.cli.parameters import examples, hint, server_names
@@ -20,6 +21,7 @@ from mcpzip.cli.proxy_session import known_server, with_proxy
 from mcpzip.config.schema import AuthConfig, ServerConfig
 from mcpzip.model.durations import age
 from mcpzip.model.errors import McpzipError
+from mcpzip.model.principal import PrincipalId
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.status import listing_of
 from mcpzip.system.threads import in_thread
@@ -87,17 +89,27 @@ async def login(proxy: Proxy, name: str, no_browser: bool, timeout: float, force
     short_help="Sign out of a server.",
     epilog=examples(
         "mcpzip auth logout notion",
+        ("mcpzip auth logout notion --person ann", "what ann signed in to on the page"),
     ),
 )
 @click.argument("name", metavar="SERVER", shell_complete=server_names)
+@click.option(
+    "--person",
+    metavar="SUBJECT",
+    help="Sign out this person, who signed in on the page: the name of their API key, or their subject "
+    'at the issuer; or "ISSUER SUBJECT".',
+)
+@click.option("--everybody", is_flag=True, help="Sign out all people who signed in on the page.")
 @with_proxy
-async def logout(proxy: Proxy, name: str) -> int:
+async def logout(proxy: Proxy, name: str, person: str | None, everybody: bool) -> int:
     """Sign out of SERVER: revoke its tokens where the server supports that, and delete them here.
 
     SERVER may also be the URL of a server that was removed from the config.
     """
     async with SignIns(proxy.config, warn) as sign_ins:
-        store = sign_ins.store
+        store = sign_ins.whole_store
+        if person is not None or everybody:
+            return await _sign_out_people(proxy, store, name, person)
         for server in await _logout_servers(proxy, store, name):
             grant = await in_thread(partial(store.load, server.url), "auth")
             if grant is None:
@@ -176,12 +188,37 @@ async def _list_tools(proxy: Proxy, name: str) -> None:
 # ---- logout
 
 
-async def _logout_servers(proxy: Proxy, store: Store, name: str) -> list[ServerConfig]:
-    """The server called ``name``, or those with a grant for that URL. Raises McpzipError."""
+async def _sign_out_people(proxy: Proxy, store: WholeStore, name: str, wanted: str | None) -> int:
+    """wanted: see ``--person``; None for all people."""
+    of_people = [one for one in await in_thread(store.all, "auth") if one.person is not None]
+    signed_out = 0
+    for server in await _logout_servers(proxy, store, name, of_people):
+        for grant in of_people:
+            assert grant.person is not None
+            issuer, subject = grant.person
+            if canonical(grant.url) != canonical(server.url):
+                continue
+            if wanted in (None, subject, f"{issuer} {subject}"):
+                named = replace(server, name=f"{server.name} for {subject}")
+                await _sign_out(named, PersonStore(store, grant.person), grant)
+                signed_out += 1
+    if not signed_out:
+        who = "Nobody has" if wanted is None else f"{wanted} has not"
+        console.say(f"{who} signed in to {name} on the page: nothing is kept.")
+    return 0
+
+
+async def _logout_servers(
+    proxy: Proxy, store: WholeStore, name: str, kept: list[Grant] | None = None
+) -> list[ServerConfig]:
+    """The server called ``name``, or those with a grant for that URL. kept: the grants that count; None for
+    those of whoever uses this machine. Raises McpzipError.
+    """
     server = proxy.config.servers.get(name)
     if server is None and "://" in name:
-        kept = await in_thread(store.all, "auth")
-        found = [one.url for one in kept if name in (one.url, address(one.url))]
+        if kept is None:
+            kept = [one for one in await in_thread(store.all, "auth") if one.person is None]
+        found = dict.fromkeys(one.url for one in kept if name in (one.url, address(one.url)))
         if not found:
             raise McpzipError(f"Nothing is kept for {address(name)}. See: {hint('auth', 'status')}")
         return [ServerConfig(address(url), "http", url=url, auth=AuthConfig()) for url in found]
@@ -217,7 +254,12 @@ def _warn_of_mcp_remote(server: ServerConfig) -> None:
 async def _statuses(proxy: Proxy) -> list[AuthStatus]:
     """The sign-ins of all servers over HTTP, by name, then the stored grants of no configured server."""
     async with SignIns(proxy.config, warn) as sign_ins:
-        kept = await in_thread(lambda: {canonical(one.url): one for one in sign_ins.store.all()}, "auth")
+        everything = await in_thread(sign_ins.whole_store.all, "auth")
+    kept = {canonical(one.url): one for one in everything if one.person is None}
+    people: dict[str, list[PrincipalId]] = {}
+    for one in everything:
+        if one.person is not None and (one.access_token or one.refresh_token):
+            people.setdefault(canonical(one.url), []).append(one.person)
     listed = {one.name: one for one in proxy.status()}
     now = time.time()
     found = []
@@ -227,10 +269,15 @@ async def _statuses(proxy: Proxy) -> list[AuthStatus]:
         grant = kept.pop(canonical(server.url), None)
         if grant is None and server.auth is not None and server.auth.mcp_remote:
             grant = mcp_remote.read(server.url, server.headers, os.environ)
-        found.append(status_of(server, grant, listing_of(listed[name]), now, sign_ins.command(name)))
-    for grant in kept.values():
-        command = sign_ins.command(address(grant.url)).replace(" login ", " logout ", 1)
-        found.append(left_over(grant, now, command))
+        known = status_of(server, grant, listing_of(listed[name]), now, sign_ins.command(name))
+        own = people.pop(canonical(server.url), [])
+        found.append(with_people(known, own, signs_in_itself=not server.per_user))
+    for url in {**kept, **people}:
+        command = sign_ins.command(address(url)).replace(" login ", " logout ", 1)
+        own = people.get(url, [])
+        if own:
+            command = f"{command} --everybody"
+        found.append(left_over(kept.get(url) or Grant(url=url), now, command, own))
     return found
 
 
@@ -244,6 +291,8 @@ def _show(found: list[AuthStatus], config: str) -> None:
     for one in found:
         todo = f"Run: {one.command}" if one.command else ""
         state = console.styled(one.state, _STYLES.get(one.state, ""))
+        if one.people or one.state == "each person":
+            state.append(f", {len(one.people)} signed in")
         table.row(
             one.name,
             state.append(", disabled") if one.disabled else state,

@@ -29,18 +29,21 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "scope": ("scopes",),
     "private_key": ("privateKey",),
     "callback_port": ("callbackPort",),
+    "per_user": ("perUser",),
 }
 """By our key, its names in other clients."""
 
 KEYS = (
     *("client_id", "client_secret", "issuer", "client_metadata_url", "scope", "grant", "private_key"),
-    *("algorithm", "callback_port", "mcp_remote"),
+    *("algorithm", "callback_port", "mcp_remote", "per_user"),
 )
 ENABLED = "enabled"
 """Gemini CLI writes ``"enabled": false`` for ``"auth": false``."""
 OTHER_NAMES = (ENABLED, *(name for key in KEYS for name in ALIASES.get(key, ())))
 
 AUTHORIZATION_CODE_KEYS = ("client_metadata_url", "callback_port", "mcp_remote")
+PERSON_KEYS = ("callback_port", "mcp_remote")
+"""Of a sign-in on this machine, and so of none with ``per_user``."""
 CLIENT_CREDENTIALS_KEYS = ("private_key", "algorithm")
 ALGORITHMS = (
     *("ES256", "ES384", "ES512", "EdDSA"),
@@ -70,6 +73,9 @@ def read_auth(server: Node, headers: Mapping[str, str]) -> AuthConfig | None:
     """
     node = get_with_aliases(server, AUTH)
     if any(name.lower() == "authorization" for name in headers):
+        own = get_with_aliases(node, "per_user") if node and isinstance(node.value, dict) else None
+        if own and own.value is True:
+            raise own.error("an Authorization header is one sign-in for all people", "remove one of the two")
         if node and node.value is not False:
             node.warn("not used beside an Authorization header", "remove one of the two")
         return None
@@ -119,6 +125,7 @@ def _auth(node: Node) -> AuthConfig:
     nodes = {key: get_with_aliases(node, key) for key in KEYS}
     text = {key: each.text(TEXT).strip() if each else "" for key, each in nodes.items() if key in _TEXTS}
     grant, port, mcp_remote = nodes["grant"], nodes["callback_port"], nodes["mcp_remote"]
+    per_user = nodes["per_user"]
     found = AuthConfig(
         client_id=text["client_id"],
         client_secret=Secret(text["client_secret"]) if text["client_secret"] else None,
@@ -130,6 +137,7 @@ def _auth(node: Node) -> AuthConfig:
         algorithm=_algorithm(nodes["algorithm"], text["algorithm"]),
         callback_port=port.integer(0, 65_535) if port else 0,
         mcp_remote=mcp_remote.boolean() if mcp_remote else True,
+        per_user=per_user.boolean() if per_user else False,
     )
     _check_combinations(node, nodes, found.grant)
     issuer, metadata = nodes["issuer"], nodes["client_metadata_url"]
@@ -166,10 +174,19 @@ def _check_combinations(node: Node, nodes: Mapping[str, Node | None], grant: Aut
             '"grant": "client_credentials" without a client_secret or a private_key',
             "add the one the server knows, and its client_id",
         )
+    if (per_user := nodes["per_user"]) and per_user.value is True and grant == "client_credentials":
+        raise per_user.error(
+            f'with "grant": "{grant}" this machine signs in, and no person',
+            "remove per_user, or the grant",
+        )
     unused = AUTHORIZATION_CODE_KEYS if grant == "client_credentials" else CLIENT_CREDENTIALS_KEYS
     for key in unused:
         if each := nodes[key]:
             each.warn(f'not used by the grant "{grant}"', "remove it, or change the grant")
+    if per_user and per_user.value is True:
+        for key in PERSON_KEYS:
+            if each := nodes[key]:
+                each.warn("not used with per_user: people sign in on the page", "remove it")
     if grant == "client_credentials" and (algorithm := nodes["algorithm"]) and "private_key" not in present:
         algorithm.warn("not used without a private_key", "remove it")
 

@@ -14,6 +14,7 @@ from mcpzip.config.node import TEXT, Node
 from mcpzip.config.paths import expand_home
 from mcpzip.config.schema import (
     AccessRule,
+    Config,
     Expose,
     HttpConfig,
     IntrospectionConfig,
@@ -21,6 +22,7 @@ from mcpzip.config.schema import (
     PageConfig,
     RateLimit,
     Secret,
+    ServerConfig,
     StoreFailure,
 )
 from mcpzip.config.syntax import member
@@ -92,6 +94,31 @@ def read_http(node: Node) -> HttpConfig:
         remedy = f'write "public_url", the URL by which clients reach mcpzip: {_URL.removeprefix("write ")}'
         raise node.error("tokens are for one URL, and there is no public_url", remedy)
     return found
+
+
+def with_people_or_problem(config: Config) -> dict[str, ServerConfig]:
+    """The servers of ``config``. One to which people are to sign in, and can't, is unusable."""
+    http = config.http
+    if not http.has_people:
+        found = 'the config has no people; add "http" with "api_keys" or "issuers", or remove per_user'
+    elif http.page is None:
+        found = 'people sign in on the page, and there is none; add "page": "127.0.0.1:8932" to "http"'
+    elif config.expose == "transparent":
+        found = 'with "mode": "transparent" there is one sign-in for all; write "direct" or "meta"'
+    else:
+        found = ""
+
+    def checked(server: ServerConfig) -> ServerConfig:
+        why = found
+        if server.headers_command:
+            why = '"headersCommand" is one sign-in for all people; remove one of the two'
+        if "@" in urlsplit(server.url).netloc:
+            why = "the user in its url is one sign-in for all people; remove one of the two"
+        if not server.per_user or server.problem or not why:
+            return server
+        return replace(server, problem=f"auth.per_user: {why}")
+
+    return {name: checked(server) for name, server in config.servers.items()}
 
 
 def _page(node: Node, http: HttpConfig) -> PageConfig:

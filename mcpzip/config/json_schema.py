@@ -364,6 +364,7 @@ def _auth() -> Schema:
             "mcp_remote": boolean(
                 "Whether to use the sign-in that mcp-remote stored for the same server.", default=True
             ),
+            "per_user": boolean("Whether each person of `http` signs in for themselves.", default=False),
             auth.ENABLED: boolean("false for no OAuth, as Gemini CLI writes it.", default=True),
         },
         *auth.KEYS,

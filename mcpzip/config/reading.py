@@ -160,6 +160,10 @@ def parse(
             access=read_access(access, expose) if access else None,
             rate_limits=read_rate_limits(rates) if rates else (),
         )
+    if any(server.per_user for server in servers.values()):
+        from mcpzip.config.http import with_people_or_problem  # most configs have none
+
+        config = replace(config, servers=with_people_or_problem(config))
     if replicas := top.get("replicas"):
         from mcpzip.config.replicas import read_replicas  # most configs have none
 

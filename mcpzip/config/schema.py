@@ -78,7 +78,8 @@ class AuthConfig(msgspec.Struct, frozen=True):
     token is obtained: a person's consent, or client credentials (RFC 6749, 4.4). private_key: path of the PEM
     file that signs client assertions (RFC 7523) with ``algorithm``; "" to use the client secret.
     callback_port: port of the redirect URI; 0 for any. mcp_remote: whether a sign-in of mcp-remote for this
-    server may be used.
+    server may be used. per_user: whether each person of ``http`` signs in, on the page, and uses nothing of
+    another one.
     """
 
     client_id: str = ""
@@ -91,6 +92,7 @@ class AuthConfig(msgspec.Struct, frozen=True):
     algorithm: str = "ES256"
     callback_port: int = 0
     mcp_remote: bool = True
+    per_user: bool = False
 
 
 class FlowConfig(msgspec.Struct, frozen=True):
@@ -323,6 +325,11 @@ class ServerConfig(msgspec.Struct, frozen=True):
         return f"ServerConfig({self.name!r})"
 
     @property
+    def per_user(self) -> bool:
+        """Whether each person of ``http`` signs in to it, and has connections of their own."""
+        return self.auth is not None and self.auth.per_user
+
+    @property
     def fingerprint(self) -> str:
         """Eight hex digits that change with the settings of the connection, because what is cached of the
         server may then be wrong. 32 bits are enough to detect a change, and too few to recover a token from.
@@ -357,7 +364,7 @@ class ServerConfig(msgspec.Struct, frozen=True):
         if self.auth is None:
             own = self.transport == "stdio" or any(name.lower() == "authorization" for name in self.headers)
             return command if own else (*command, "auth", "false")
-        auth = replace(self.auth, callback_port=0, mcp_remote=True)
+        auth = replace(self.auth, callback_port=0, mcp_remote=True, per_user=False)
         if auth == AuthConfig():
             return command
         secret = auth.client_secret.reveal() if auth.client_secret else ""

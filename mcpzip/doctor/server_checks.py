@@ -92,6 +92,8 @@ def check_servers(setup: Setup, tried: dict[str, Tried]) -> Iterator[Finding]:
             continue
         evidence = _evidence(one)
         if one.failure.startswith(NEEDS_LOGIN):
+            if server.per_user:  # people sign in to it, and who asks here need not
+                continue
             command = setup.mcpzip("auth", "login", name)
             yield Finding(
                 "error", "sign-in.needed", name, "It wants somebody to sign in.", (), "Sign in.", command

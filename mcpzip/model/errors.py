@@ -242,12 +242,14 @@ class UpstreamError(McpzipError):
 
     def __init__(self, server: str, reason: str, remedy: str = "") -> None:
         self.server, self.reason, self.remedy = server, one_line(redact(reason)), spaced(redact(remedy))
-        stop = "" if self.reason.rpartition(". ")[2].startswith(RUN) else "."
+        stop = "" if self.reason.rpartition(". ")[2].startswith((RUN, SIGN_IN_AT)) else "."
         super().__init__(f"{server}: {self.reason}{stop}" + (f" {self.remedy}" if remedy else ""))
 
 
 RUN = "Run: "
 """A command follows, which the user copies: there is no full stop after it."""
+SIGN_IN_AT = "Sign in at "
+"""How the remedy of a `LoginNeededError` begins for somebody who signs in on a page."""
 NEEDS_LOGIN = "it needs a login"
 """The first words of the reason of a `LoginNeededError`."""
 
@@ -259,16 +261,18 @@ class UpstreamUnavailableError(UpstreamError):
 class LoginNeededError(UpstreamUnavailableError):
     """The user has to sign in to the server first. Nothing ran.
 
-    command: signs in. otherwise: an alternative to it, as a sentence, or "". lasting: whether the server
-    refuses every request until then.
+    command: signs in, or is the URL of the page for that. otherwise: an alternative to it, as a sentence, or
+    "". lasting: whether the server refuses every request until then.
     """
 
     def __init__(
         self, server: str, reason: str, command: str, otherwise: str = "", *, lasting: bool = True
     ) -> None:
         self.command, self.lasting = command, lasting
+        is_page = command.startswith(("https://", "http://"))
+        remedy = f"{SIGN_IN_AT if is_page else RUN}{command}"
         super().__init__(
-            server, f"{NEEDS_LOGIN}: {reason}", f"{RUN}{command}. {otherwise}" if otherwise else RUN + command
+            server, f"{NEEDS_LOGIN}: {reason}", f"{remedy}. {otherwise}" if otherwise else remedy
         )
 
 

@@ -418,11 +418,17 @@ API_KEYS_NUMBER = 5_000
 ACCESS_RULES = 1_000
 """Rules in the ``access`` of the config. With more, it is refused."""
 VIEWS = 64
-"""Different views of the catalog that are kept, one for all people who may use the same. That which was used
-longest ago is made anew when it is needed."""
+"""Different views of the catalog that are kept, one for all people who may use the same; with
+``auth.per_user`` one for each person. That which was used longest ago is made anew when it is needed."""
 RATE_BUCKETS = 20_000
 """People, times the limits of the config, whose calls are counted. Those who called longest ago begin
 anew."""
+PEOPLE_CONNECTED = 256
+"""People whose connections to servers with ``auth.per_user``, and lists of those, are kept. Those of who
+asked longest ago are closed and forgotten; their next request begins anew.
+"""
+PERSON_CONNECTIONS = 16
+"""Connections of one person to such servers that belong to one of their clients. See OWN_CONNECTIONS."""
 PEOPLE_NAMED = 1_000
 """People of whom is kept which server's results named which URI. Those longest ago are forgotten."""
 

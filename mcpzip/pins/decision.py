@@ -59,11 +59,16 @@ def decide(
     trust: Trust,
     judge: Judge,
     now: float,
+    *,
+    of_person: bool = False,
 ) -> Decision:
     """known: the pins of the server; None at its first sight. items: of the kinds ``listed``, which are
-    complete. now: Unix seconds.
+    complete. now: Unix seconds. of_person: whether they are those of one person, and others may have more:
+    then nothing is missing.
     """
-    return _Listing(known, trust, judge, now).decide({key_of(item): item for item in items}, listed)
+    return _Listing(known, trust, judge, now, of_person=of_person).decide(
+        {key_of(item): item for item in items}, listed
+    )
 
 
 def verify(known: ServerPins | None, items: Iterable[Item], now: float) -> dict[str, Hold]:
@@ -88,9 +93,11 @@ def verify(known: ServerPins | None, items: Iterable[Item], now: float) -> dict[
 class _Listing:
     """The decision about one listing of one server."""
 
-    def __init__(self, known: ServerPins | None, trust: Trust, judge: Judge, now: float) -> None:
+    def __init__(
+        self, known: ServerPins | None, trust: Trust, judge: Judge, now: float, *, of_person: bool
+    ) -> None:
         self._known = known or ServerPins(now)
-        self._is_first = known is None
+        self._is_first, self._of_person = known is None, of_person
         self._trust, self._judge, self._now = trust, judge, now
         self._pins, self._held = dict(self._known.pins), dict(self._known.held)
         self._events: list[Event] = []
@@ -101,7 +108,8 @@ class _Listing:
     def decide(self, items: Mapping[str, Item], listed: Collection[Kind]) -> Decision:
         known = self._known
         first = [kind for kind in listed if kind not in known.lists]
-        self._note_missing(items, listed)
+        if not self._of_person:
+            self._note_missing(items, listed)
         new = [key for key in items if key not in self._pins]
         for key, item in items.items():
             pin, hold = self._pins.get(key), self._held.get(key)

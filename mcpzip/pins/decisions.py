@@ -30,7 +30,7 @@ from mcpzip.pins.digests import item_digest, raw_digest
 from mcpzip.pins.held import NOTHING, UNKNOWN, Held
 from mcpzip.pins.opening import open_pins
 from mcpzip.pins.record import KINDS, Hold, ServerPins, key_of, kind_and_name
-from mcpzip.pins.store import KnownPins, PinsUnusableError, Version, server_key, text_of
+from mcpzip.pins.store import KnownPins, PinStore, PinsUnusableError, Version, server_key, text_of
 from mcpzip.pins.surface import Surface
 
 if TYPE_CHECKING:
@@ -40,14 +40,23 @@ _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class Decisions:
-    """The pins of one proxy. Methods that read pins or look at a listing are for a thread."""
+    """The pins of one proxy. Methods that read pins or look at a listing are for a thread. store: of the
+    pins.
+    """
 
     def __init__(
-        self, config: Config, catalog: Callable[[], Catalog], warn: Callable[[str], None] = lambda text: None
+        self,
+        config: Config,
+        catalog: Callable[[], Catalog],
+        warn: Callable[[str], None] = lambda text: None,
+        store: PinStore | None = None,
     ) -> None:
-        """catalog: what was admitted of all servers."""
+        """catalog: what was admitted of all servers. store: where the pins are, which others use too; None
+        for that of ``config``.
+        """
         self._config, self._catalog, self._warn = config, catalog, warn
-        self._store = open_pins(config)
+        self.store = self._store = open_pins(config) if store is None else store
+        self._is_own_store = store is None
         self._lock = threading.Lock()
         self._pins: KnownPins | None = None
         self._version: Version | None = None
@@ -113,7 +122,8 @@ class Decisions:
 
     def close(self) -> None:
         """Ends what is open. It may block for a few seconds."""
-        self._store.close()
+        if self._is_own_store:
+            self._store.close()
 
     # --- decisions ---
 
@@ -213,15 +223,20 @@ class Decisions:
         key = self._key(server.name)
         try:
             pins = self._store.load()
+            of_person = server.per_user
             judge, now = self._judge(server, key, now_listed), time.time()
             known = pins.of(key)
-            decision = decide(known, now_listed, listed, server.trust, judge, now) if known else None
+            decision = None
+            if known:
+                decision = decide(known, now_listed, listed, server.trust, judge, now, of_person=of_person)
             if decision is None or decision.changed:
 
                 def decide_again(known: ServerPins | None) -> tuple[ServerPins, Mapping[bytes, bytes]] | None:
                     """Another process may have changed the pins meanwhile."""
                     nonlocal decision
-                    decision = decide(known, now_listed, listed, server.trust, judge, now)
+                    decision = decide(
+                        known, now_listed, listed, server.trust, judge, now, of_person=of_person
+                    )
                     return (decision.pins, decision.bodies) if decision.changed else None
 
                 self._store.change(key, decide_again)

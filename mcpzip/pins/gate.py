@@ -22,10 +22,16 @@ class Gate:
     """The pins of one proxy. `admit`, `admits`, `reload` and `load` are for a thread."""
 
     def __init__(
-        self, config: Config, catalog: Callable[[], Catalog], warn: Callable[[str], None] = lambda text: None
+        self,
+        config: Config,
+        catalog: Callable[[], Catalog],
+        warn: Callable[[str], None] = lambda text: None,
+        whole: "Gate | None" = None,
     ) -> None:
-        """catalog: what was admitted of all servers. warn: is told why the pins can't be used."""
-        self._config, self._catalog, self._warn = config, catalog, warn
+        """catalog: what was admitted of all servers. warn: is told why the pins can't be used. whole: whose
+        pins they are, where this is that of one person.
+        """
+        self._config, self._catalog, self._warn, self._whole = config, catalog, warn, whole
         self._made: Decisions | None = None
         self._making = threading.Lock()
 
@@ -37,8 +43,15 @@ class Gate:
 
         with self._making:  # threads may need the first one at once, and what one of them decides is for all
             if self._made is None:
-                self._made = Decisions(self._config, self._catalog, self._warn)
+                store = None if self._whole is None else self._whole._decisions.store
+                self._made = Decisions(self._config, self._catalog, self._warn, store)
             return self._made
+
+    def of_person(self, catalog: Callable[[], Catalog]) -> "Gate":
+        """That of what servers list for one person. The pins are the same, and what is held back is theirs.
+        catalog: what was admitted of all servers that they use.
+        """
+        return Gate(self._config, catalog, self._warn, self)
 
     def reconfigure(self, config: Config) -> None:
         """Uses ``config`` from now on."""

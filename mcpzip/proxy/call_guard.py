@@ -21,6 +21,7 @@ from mcpzip.config.schema import AuditConfig, FlowConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import CallRefusedError
 from mcpzip.model.limits import ASKED_ARGUMENTS, SHOWN_LINE
+from mcpzip.model.principal import Principal
 from mcpzip.model.quoting import named, quoted
 from mcpzip.policy.allowances import Allowances, AllowedError
 from mcpzip.policy.audit_destinations import open_destination
@@ -35,7 +36,6 @@ from mcpzip.proxy.approvals import Approvals
 from mcpzip.proxy.call import ask_client
 from mcpzip.proxy.call_record import PERSON_ANSWERED, PERSON_ASKED, note
 from mcpzip.proxy.call_records import outcome_of, outcome_of_error
-from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.client_capabilities import FORM_ELICITATION, has_capability
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import CONTINUATION_MEMBERS, Client, Exchange, members
@@ -49,6 +49,8 @@ NO_ACCESS = "no access"
 _KEY = "approval"
 """Of our question among the `inputRequests`."""
 
+Offered = Callable[[Principal | None, str], Entry | None]
+"""Finds the tool with a name as it is offered now to those who may use it, and by whom it is called."""
 Send = Callable[[], Awaitable[tuple[bytes, bool]]]
 """Makes the call: its result, and whether that is a success."""
 
@@ -71,11 +73,9 @@ class _GuardedCall(msgspec.Struct, eq=False):
 class CallGuard:
     """Decides about the calls of all clients. Everything runs on one event loop."""
 
-    def __init__(
-        self, current: CurrentConfig, catalog_state: CatalogState, warn: Callable[[str], None]
-    ) -> None:
+    def __init__(self, current: CurrentConfig, offered: Offered, warn: Callable[[str], None]) -> None:
         """warn: called once if the audit log can't be written."""
-        self._current, self._catalog_state, self._warn = current, catalog_state, warn
+        self._current, self._offered, self._warn = current, offered, warn
         self._audited_for: AuditConfig | None = None
         self._log: AuditLog | None = None
         self._flows_of, self._flows_now = current.config.policy.flows, Flows(current.config.policy.flows)
@@ -109,7 +109,7 @@ class CallGuard:
         confirm: why a person is asked even if the policy lets the call run. Raises CallRefusedError, and what
         ``send`` raises.
         """
-        is_listed = self._catalog_state.visible.get(entry.name) is not None
+        is_listed = self._offered(exchange.principal, entry.name) is not None
         verdict = self._verdict(entry, exchange.client)
         if confirm is not None and verdict.decision != "deny":
             rule = verdict.rule if verdict.decision == "ask" else confirm.rule
@@ -332,7 +332,7 @@ class CallGuard:
         tool is no longer offered.
         """
         entry = call.entry
-        now = self._catalog_state.visible.get(entry.name)
+        now = self._offered(call.exchange.principal, entry.name)
         if call.is_listed and (now is None or now != entry):
             raise CallRefusedError(
                 f"{named(entry.name)} was changed or withdrawn while a person was asked. Nothing ran: call "

@@ -61,13 +61,13 @@ class FirstListings:
     @property
     def has_unlisted_servers(self) -> bool:
         """Whether some server's tools, or its prompts and resources, were never listed."""
-        return bool(self._refresher.first_rests()) or any(map(self.is_unlisted, self._current.enabled))
+        return bool(self._refresher.first_rests()) or any(map(self.is_unlisted, self._current.for_all))
 
     async def wait_for_all(self) -> None:
         """Lists every server that was never listed, with its prompts and resources, and waits for
         FIRST_LISTING seconds at most for each of the two.
         """
-        for name in filter(self.is_unlisted, self._current.enabled):
+        for name in filter(self.is_unlisted, self._current.for_all):
             self._refresher.start(name, ANY_AGE)
         await self.wait()
         if rests := self._refresher.first_rests():
@@ -79,7 +79,7 @@ class FirstListings:
             self._pool.starts.prioritize(server)
             await self.wait([server])
             return
-        enabled = self._current.enabled
+        enabled = self._current.for_all
         wanted = [name for name, config in enabled.items() if not self._was_in_vain(config)]
         await self.wait(wanted, self._patience, self._refresher.requested_time)
         late = [
@@ -89,7 +89,7 @@ class FirstListings:
             and self._refresher.listing(name) is not None
             and self._refresher.requested_time(name) >= _ALMOST * self._patience()
             and not self._pool.starts.waits(name)
-            and (config := self._current.enabled.get(name)) is not None
+            and (config := self._current.for_all.get(name)) is not None
         ]
         if self._unanswered.add(late):
             self._saving.want(SAVE_AFTER)
@@ -135,7 +135,7 @@ class FirstListings:
         a listing ends. time_of: seconds that a server's listing has taken (default: since its turn to start).
         """
         time_of = time_of or self._refresher.listing_time
-        wanted = list(self._current.enabled if servers is None else servers)
+        wanted = list(self._current.for_all if servers is None else servers)
         unlisted = [name for name in wanted if self._pool.login_is_over(name) or self.is_unlisted(name)]
         for name in filter(self._pool.login_is_over, unlisted):
             self._refresher.start(name)

@@ -67,7 +67,7 @@ class ToolProvider(Protocol):
 
     def status(self, principal: Principal | None = None) -> list[ServerStatus]: ...
 
-    def start_listing(self) -> "list[asyncio.Task[Any]]": ...
+    def start_listing(self, principal: Principal | None = None) -> "list[asyncio.Task[Any]]": ...
 
     async def wait_for_rests(self, timeout: float) -> list[str]: ...
 
@@ -116,7 +116,7 @@ class _Handlers:
             about = f"{admin.tool}: {admin.description}. It takes no arguments."
             return text_result(f"{about} {self._proxy.tool_caller.runner_note(admin)}".rstrip())
         entry, _ = await self._proxy.resolver.resolve(name, None, exchange.principal)
-        record = self._proxy.catalog.servers.get(entry.server)
+        record = self._proxy.views.of(exchange.principal).catalog.servers.get(entry.server)
         if record is None:  # the server was removed from the config meanwhile
             raise UnknownToolError(name)
         note = self._proxy.tool_caller.note(entry)
@@ -205,7 +205,7 @@ class _Handlers:
         """The status after all servers were listed, prompts and resources too, or ``timeout`` seconds."""
         now = asyncio.get_running_loop().time
         until = now() + (timeout or REFRESH_TIMEOUT)
-        if listings := self._proxy.start_listing():
+        if listings := self._proxy.start_listing(exchange.principal):
             await asyncio.wait(listings, timeout=until - now())
             await self._proxy.wait_for_rests(until - now())
         return await self._status_text(exchange)

@@ -12,7 +12,6 @@ from mcpzip.model.principal import Principal
 from mcpzip.pins.gate import Gate
 from mcpzip.proxy.argument_repair import repair_name
 from mcpzip.proxy.call import timeout_of
-from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.first_listings import FirstListings
 from mcpzip.proxy.server_prefix import candidate_servers, incompletely_known
@@ -29,14 +28,13 @@ class NameResolver:
     def __init__(
         self,
         current: CurrentConfig,
-        catalog_state: CatalogState,
         views: Views,
         first_listings: FirstListings,
         pool: Pool,
         gate: Gate,
     ) -> None:
         self._current, self._views, self._gate = current, views, gate
-        self._catalog_state, self._first_listings, self._pool = catalog_state, first_listings, pool
+        self._first_listings, self._pool = first_listings, pool
 
     async def resolve(
         self, name: str, timeout: float | None = None, principal: Principal | None = None
@@ -53,7 +51,7 @@ class NameResolver:
             return entry, None
         if len(name) > ASKED_NAME:
             raise UnknownToolError(name)
-        self._views.check_scopes(principal, self._catalog_state.visible.get(name))
+        self._views.check_scopes(principal, self._views.offered(principal, name))
         candidates = candidate_servers(name, view.config.servers)
         if enabled := [server for server in candidates if server in view.enabled]:
             await self._first_listings.wait_for_call(
@@ -64,9 +62,9 @@ class NameResolver:
         view, known = self._views.of(principal), self._views.known(principal)
         servers, catalog = view.config.servers, view.catalog
         if catalog.get(name) is None:
-            self._views.check_scopes(principal, self._catalog_state.visible.get(name))
+            self._views.check_scopes(principal, self._views.offered(principal, name))
             for server in candidate_servers(name, servers):
-                self._check_listed(server, catalog)
+                self._check_listed(server, catalog, principal)
         if not self._gate.loaded:
             await in_thread(self._gate.load, "pins")
         holding = frozenset(self._gate.holding)
@@ -81,13 +79,14 @@ class NameResolver:
 
         return await run_in_worker(repaired, "name")  # the name is compared with those of all tools
 
-    def _check_listed(self, server: str, catalog: Catalog) -> None:
+    def _check_listed(self, server: str, catalog: Catalog, principal: Principal | None) -> None:
         """Raises UpstreamUnavailableError when ``server`` has no tools because it could not be listed."""
         record = catalog.servers.get(server)
         if record is not None and record.fetched_at is not None:
             return
-        health = self._pool.health(server)
-        if self._first_listings.is_starting(server, health):
+        own = self._views.own(principal, server)
+        health = self._pool.health(server) if own is None else own.health(server)
+        if own is None and self._first_listings.is_starting(server, health):
             raise UpstreamUnavailableError(server, "it is still starting")
         if reason := failures(catalog, {server: health}).get(server):
             raise UpstreamUnavailableError(server, reason)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import msgspec
 
 from mcpzip.model import limits
-from mcpzip.model.principal import Principal
+from mcpzip.model.principal import Principal, PrincipalId
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.transport.subscription import UPDATED
 from mcpzip.wire import SUBSCRIPTION_ID_KEY, Era, join_object, quote, unquote, with_members
@@ -71,6 +71,8 @@ class Notifier(msgspec.Struct):
     _closing: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     may_hear: Callable[[Principal | None, str], bool] = lambda principal, server: True
     """Whether somebody may hear of the resources of a server."""
+    is_per_user: Callable[[str], bool] = lambda server: False
+    """Whether each person signs in to a server, and so hears of it alone."""
 
     @property
     def clients(self) -> Collection[Client]:
@@ -90,14 +92,15 @@ class Notifier(msgspec.Struct):
         """Ends every subscription, as a server does that goes away."""
         self._closing.set()
 
-    def lists_changed(self, lists: Iterable[str]) -> None:
-        """These of TOOLS, PROMPTS and RESOURCES are not what they were."""
+    def lists_changed(self, lists: Iterable[str], person: PrincipalId | None = None) -> None:
+        """These of TOOLS, PROMPTS and RESOURCES are not what they were. person: for whom; None for all."""
         for name in lists:
             for client in self._clients:
-                if client.era is Era.LEGACY:
+                if client.era is Era.LEGACY and (person is None or _id(client.principal) == person):
                     client.notify(_NOTICES[name], None)
             for subscription in self._subscriptions:
-                if name in subscription.lists:
+                whose = _id(subscription.exchange.principal)
+                if name in subscription.lists and (person is None or whose == person):
                     subscription.notify(_NOTICES[name], b"{}")
 
     def can_watch(self, client: Client, place: ResourceId) -> bool:
@@ -131,11 +134,17 @@ class Notifier(msgspec.Struct):
             return None
         return (client, place) in self._own
 
-    def shared_watches(self, server: str) -> set[str]:
-        """The URIs of ``server`` that anybody watches who has no connection of its own for it."""
-        kept = [(client, place) for client, places in self._clients.items() for place in places]
+    def shared_watches(self, server: str, person: PrincipalId | None = None) -> set[str]:
+        """The URIs of ``server`` that anybody watches who has no connection of its own for it. person: whose,
+        of a server to which each person signs in; None there for whoever uses this machine.
+        """
+        clients = (one for one in self._clients if self._is_for(one.principal, server, person))
+        kept = [(client, place) for client in clients for place in self._clients[client]]
         places = [place for client, place in kept if (client, place) not in self._own]
-        places += [place for one in self._subscriptions for place in one.resources if place[0] not in one.own]
+        listening = (
+            one for one in self._subscriptions if self._is_for(one.exchange.principal, server, person)
+        )
+        places += [place for one in listening for place in one.resources if place[0] not in one.own]
         return {uri for owner, uri in places if owner == server}
 
     def watches_of(self, client: Client, server: str) -> set[str]:
@@ -147,10 +156,17 @@ class Notifier(msgspec.Struct):
         return {uri for owner, uri in places if owner == server}
 
     def resource_updated(
-        self, server: str, params: bytes, only: Client | None = None, *, to_unsubscribed: bool = False
+        self,
+        server: str,
+        params: bytes,
+        only: Client | None = None,
+        *,
+        to_unsubscribed: bool = False,
+        person: PrincipalId | None = None,
     ) -> None:
         """``server`` said so of a resource. only: the client it said it to, None when it is for all.
-        to_unsubscribed: whether legacy clients hear of it, as it is, where nobody asked to.
+        to_unsubscribed: whether legacy clients hear of it, as it is, where nobody asked to. person: on whose
+        connection it was said, as in `shared_watches`.
         """
         uri = _text(members(params).get("uri"))
         if to_unsubscribed and not self._watches(server, uri, only):
@@ -161,17 +177,26 @@ class Notifier(msgspec.Struct):
         for client, places in self._clients.items():
             if only is None:  # what it hears of on its own connection it is told of once
                 places = {at: shown for at, shown in places.items() if (client, at) not in self._own}
-            if not self.may_hear(client.principal, server):
+            if not self._may_hear(client.principal, server, person):
                 continue
             if only in (None, client) and (shown := _shown(places, server, uri)):
                 client.notify(UPDATED, with_members(params, {"uri": quote(shown)}))
         untagged = members(params)
         untagged.pop("_meta", None)  # the tag of our own subscription upstream
         for one in self._subscriptions:
-            if (only is None and server in one.own) or not self.may_hear(one.exchange.principal, server):
+            if (only is None and server in one.own) or not self._may_hear(
+                one.exchange.principal, server, person
+            ):
                 continue
             if only in (None, one.exchange.client) and (shown := _shown(one.resources, server, uri)):
                 one.notify(UPDATED, join_object({**untagged, "uri": quote(shown)}))
+
+    def _may_hear(self, principal: Principal | None, server: str, person: PrincipalId | None) -> bool:
+        return self._is_for(principal, server, person) and self.may_hear(principal, server)
+
+    def _is_for(self, principal: Principal | None, server: str, person: PrincipalId | None) -> bool:
+        """Whether what ``server`` says on a connection of ``person`` is for ``principal``."""
+        return not self.is_per_user(server) or _id(principal) == person
 
     def _watches(self, server: str, uri: str, only: Client | None) -> bool:
         """Whether ``only``, or anybody if that is None, watches the resource."""
@@ -200,6 +225,10 @@ class Notifier(msgspec.Struct):
     def unsubscribe(self, subscription: Subscription) -> None:
         """Nobody listens to it any more."""
         self._subscriptions.discard(subscription)
+
+
+def _id(principal: Principal | None) -> PrincipalId | None:
+    return None if principal is None else principal.id
 
 
 def _shown(places: Mapping[ResourceId, str], server: str, uri: str) -> str | None:

@@ -8,6 +8,7 @@ left out, and so every request passes, known to us or not.
 import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,6 +18,7 @@ from mcpzip.model.errors import (
     UpstreamError,
 )
 from mcpzip.model.names import join_uri
+from mcpzip.model.principal import Principal
 from mcpzip.proxy.call import UpstreamRequest, timeout_of
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import ENVELOPE_MEMBERS, Client, Exchange, members
@@ -46,6 +48,14 @@ SUBSCRIBE_TIMEOUT = 10.0
 """Seconds a server may take to subscribe us to a resource."""
 
 
+class Way(NamedTuple):
+    """The way of requests to a server."""
+
+    pool: Pool
+    pipeline: CallPipeline
+    guard: Guard
+
+
 class Passthrough:
     """Makes such requests. Everything runs on one event loop."""
 
@@ -58,9 +68,9 @@ class Passthrough:
         notifier: Notifier,
         guard: Guard,
     ) -> None:
-        self._guard = guard
-        self._current, self._views, self._pool = current, views, pool
-        self._pipeline, self._notifier = pipeline, notifier
+        self._current, self._views, self._notifier = current, views, notifier
+        self._shared = Way(pool, pipeline, guard)
+        notifier.is_per_user = lambda server: server in current.per_user
         self._unwatching: set[asyncio.Task[None]] = set()
         self.uri_sources = UriSources(len(current.enabled))
         self.saw: Callable[[Client, str], None] = lambda client, server: None
@@ -76,7 +86,7 @@ class Passthrough:
         """The answer to `prompts/get`. Raises JsonRpcError, UnknownPromptError, UpstreamError."""
         exposure, asked = self._views.of(exchange.principal).exposure, _text(exchange, "name")
         server, name = await look_up(exposure, lambda: exposure.route_prompt(asked))
-        await self._guard.check_prompt(server, name, asked)
+        await self._way(exchange.principal, server).guard.check_prompt(server, name, asked)
         result = await self._ask("prompts/get", exchange, server, {"name": quote(name)})
         self.uri_sources.record(exchange.client, server, "prompts/get", result)
         return result
@@ -95,7 +105,7 @@ class Passthrough:
                 _unquoted(ref.get("name"), "ref.name"),
             )
             (server, own), key = await look_up(exposure, lambda: exposure.route_prompt(asked)), "name"
-            await self._guard.check_prompt(server, own, asked)
+            await self._way(exchange.principal, server).guard.check_prompt(server, own, asked)
         changed = with_members(exchange.fields["ref"], {key: quote(own)})
         return await self._ask("completion/complete", exchange, server, {"ref": changed})
 
@@ -125,7 +135,7 @@ class Passthrough:
             client, shown
         )
         if wanted:
-            await self._guard.check_uri(server, uri, shown)
+            await self._way(client.principal, server).guard.check_uri(server, uri, shown)
         if wanted and not self._notifier.can_watch(client, place):
             raise _too_many()
         result = b"{}"
@@ -134,7 +144,7 @@ class Passthrough:
         if own:
             method = "resources/subscribe" if wanted else "resources/unsubscribe"
             result = await self._ask(method, exchange, server, {"uri": quote(uri)})
-            binding = await self._pipeline.bindings.to(client, server)
+            binding = await self._way(client.principal, server).pipeline.bindings.to(client, server)
             kept = binding.subscriptions[server]
             (kept.add if wanted else kept.discard)(uri)
         if wanted:
@@ -143,18 +153,18 @@ class Passthrough:
             self._notifier.unwatch(client, place)
         if not own:
             try:
-                refused = await self._watch(server, client if wanted else None)
+                refused = await self._watch(server, client, more=wanted)
                 if wanted and uri in refused:
                     raise refused[uri]
             except McpzipError:
                 self._notifier.unwatch(client, place)
-                await self._watch_if_possible(server)
+                await self._watch_if_possible(server, client)
                 raise
         return result
 
-    async def _watch_if_possible(self, server: str) -> None:
+    async def _watch_if_possible(self, server: str, client: Client) -> None:
         try:
-            await self._watch(server)
+            await self._watch(server, client, more=False)
         except UpstreamError:
             pass  # nobody waits for it
 
@@ -191,41 +201,47 @@ class Passthrough:
         sources = self.uri_sources.sources_of(client, uri)
         named = [each & view.open for each in sources]
         server, own = await look_up(exposure, lambda: exposure.route_uri(uri, *named))
-        await self._guard.check_uri(server, own, uri)
+        await self._way(client.principal, server).guard.check_uri(server, own, uri)
         return server, own
 
     async def _has_own_connection(self, client: Client, server: str) -> bool:
         """Whether ``client`` hears of resources of ``server`` on a connection of its own. Raises
         UpstreamUnavailableError.
         """
-        binding = await self._pipeline.bindings.to(client, server) if client.has_session else None
+        way = self._way(client.principal, server)
+        binding = await way.pipeline.bindings.to(client, server) if client.has_session else None
         if binding is None or binding.key is None or binding.is_reused:
             return False
-        origin = self._pipeline.origin_with(client, binding)
-        greeting = await self._pool.server_info(server, origin)
+        origin = way.pipeline.origin_with(client, binding)
+        greeting = await way.pool.server_info(server, origin)
         return greeting.dialect.era is Era.LEGACY
 
-    async def _watch(self, server: str, client: Client | None = None) -> dict[str, UpstreamError]:
+    async def _watch(self, server: str, client: Client, *, more: bool) -> dict[str, UpstreamError]:
         """Has ``server`` tell of what those watch that have no connection of their own. client: one that
-        watches more than before. Returns why the server won't, by resource. Raises UpstreamError.
+        watches something else than before. more: whether that is more. Returns why the server won't, by
+        resource. Raises UpstreamError.
         """
-        origin = None
-        if client is not None:
-            binding = await self._pipeline.bindings.to(client, server) if client.has_session else None
+        way, origin = self._way(client.principal, server), None
+        if more:
+            binding = await way.pipeline.bindings.to(client, server) if client.has_session else None
             shares = binding is not None and binding.is_reused
-            origin = self._pipeline.origin_with(client, binding if shares else None)
-        return await self._pool.set_subscriptions(server, self._notifier.shared_watches(server), origin)
+            origin = way.pipeline.origin_with(client, binding if shares else None)
+        watches = self._notifier.shared_watches(
+            server, None if client.principal is None else client.principal.id
+        )
+        return await way.pool.set_subscriptions(server, watches, origin)
 
     async def _watch_own(self, client: Client, server: str) -> None:
         """The same on the connection that ``client`` has to itself."""
-        binding = await self._pipeline.bindings.to(client, server)
-        had, origin = binding.subscriptions[server], self._pipeline.origin_with(client, binding)
+        way = self._way(client.principal, server)
+        binding = await way.pipeline.bindings.to(client, server)
+        had, origin = binding.subscriptions[server], way.pipeline.origin_with(client, binding)
         wanted = self._notifier.watches_of(client, server)
         for method, uris in (("resources/subscribe", wanted - had), ("resources/unsubscribe", had - wanted)):
             for uri in sorted(uris):
                 params = join_object({"uri": quote(uri)})
                 try:
-                    await self._pool.request(server, method, params, timeout=SUBSCRIBE_TIMEOUT, origin=origin)
+                    await way.pool.request(server, method, params, timeout=SUBSCRIBE_TIMEOUT, origin=origin)
                 except UpstreamRpcError:
                     if method == "resources/subscribe":
                         continue  # it is told of the others
@@ -237,7 +253,7 @@ class Passthrough:
                 if await self._has_own_connection(client, server):
                     await self._watch_own(client, server)
                 else:
-                    await self._watch(server, client)
+                    await self._watch(server, client, more=True)
             except UpstreamError:
                 pass  # the subscription stands; it is made upstream as soon as there is a connection
 
@@ -248,10 +264,12 @@ class Passthrough:
         await asyncio.gather(*self._unwatching, return_exceptions=True)
 
     async def remove_client(self, client: Client) -> None:
-        """``client`` is gone: nothing is watched for it any more."""
+        """``client`` is gone: nothing is done for it any more, and nothing watched."""
+        for each in self.pipelines:
+            await each.remove_client(client)
         self.uri_sources.remove_client(client)
         for server in self._notifier.remove_client(client):
-            await self._watch_if_possible(server)
+            await self._watch_if_possible(server, client)
 
     async def _ask(self, method: str, exchange: Exchange, server: str, changed: dict[str, bytes]) -> bytes:
         fields = {key: value for key, value in exchange.fields.items() if key not in ENVELOPE_MEMBERS}
@@ -260,7 +278,20 @@ class Passthrough:
         request = UpstreamRequest(
             server, method, {**fields, **changed}, timeout, repeatable=method != "tools/call"
         )
-        return await self._pipeline.send(exchange, request)
+        return await self._way(exchange.principal, server).pipeline.send(exchange, request)
+
+    def pipeline_of(self, principal: Principal | None, server: str) -> CallPipeline:
+        """The way of requests of ``principal`` to ``server``."""
+        return self._way(principal, server).pipeline
+
+    @property
+    def pipelines(self) -> list[CallPipeline]:
+        """The way that all have in common, and those that people have for themselves."""
+        return [self._shared.pipeline, *(each.pipeline for each in self._views.kept_upstreams())]
+
+    def _way(self, principal: Principal | None, server: str) -> Way:
+        own = self._views.own(principal, server)
+        return self._shared if own is None else Way(own.pool, own.pipeline, own.guard)
 
 
 def _too_many() -> JsonRpcError:

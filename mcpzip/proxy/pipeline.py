@@ -6,19 +6,22 @@ it asks: it is taken to be the newest.
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mcpzip.model.errors import (
     UpstreamError,
     UpstreamTimeoutError,
+    UpstreamUnavailableError,
 )
+from mcpzip.model.principal import Principal, PrincipalId
 from mcpzip.proxy.bindings import Bindings
 from mcpzip.proxy.call import Call, ModernCall, UpstreamRequest
 from mcpzip.proxy.call_states import Event
 from mcpzip.proxy.client_binding import ClientBinding
 from mcpzip.proxy.client_capabilities import missing_capability
+from mcpzip.proxy.client_roots import ROOTS_CHANGED
 from mcpzip.proxy.exchange import CONTINUATION_MEMBERS, Client, Exchange, members
 from mcpzip.proxy.exclusive_connections import ExclusiveConnections
 from mcpzip.proxy.first_calls import FirstCalls
@@ -58,10 +61,13 @@ class CallPipeline:
     bindings: which connections each client uses.
     """
 
-    def __init__(self, pool: Pool, sharing: Sharing, heard: Heard) -> None:
-        """sharing: what is known of the servers. heard: is told of the errors and questions of servers."""
+    def __init__(self, pool: Pool, sharing: Sharing, heard: Heard, person: PrincipalId | None = None) -> None:
+        """sharing: what is known of the servers. heard: is told of the errors and questions of servers.
+        person: whose requests go this way to servers to which each person signs in; None: of whoever uses
+        this machine.
+        """
         first_calls = FirstCalls(sharing.current)
-        self._heard = heard
+        self._heard, self._current, self._person = heard, sharing.current, person
         self._pool, self.bindings = pool, Bindings(pool, sharing, first_calls)
         self._first_calls = first_calls
         self.parked = ParkedCalls()
@@ -69,7 +75,10 @@ class CallPipeline:
         self._levels = LogLevelSetter(pool)
 
     async def origin(self, client: Client, server: str) -> Origin:
-        """On whose behalf what is not part of a request of ``client`` is done for it at ``server``."""
+        """On whose behalf what is not part of a request of ``client`` is done for it at ``server``. Raises
+        UpstreamUnavailableError.
+        """
+        self._check_whose(client.principal, server)
         return self.origin_with(
             client, await self.bindings.to(client, server) if client.has_session else None
         )
@@ -97,6 +106,18 @@ class CallPipeline:
         self.parked.abandon_calls(client)
         await self.bindings.remove_client(client)
 
+    async def notify_servers(
+        self, servers: Iterable[str], client: Client, method: str, params: bytes | None
+    ) -> None:
+        """Passes a notification of ``client`` on to those of ``servers`` to which it has a connection of its
+        own, and that its roots have changed also to others.
+        """
+        if method == ROOTS_CHANGED:
+            await self.bindings.roots_changed(client)
+        own = self.bindings.own(client)
+        notified = (self._pool.notify(name, one, method, params) for name in servers for one in own)
+        await asyncio.gather(*notified)
+
     async def close(self) -> None:
         """Ends the calls that wait for clients to come back."""
         tasks = self.parked.abandon_calls()
@@ -110,6 +131,7 @@ class CallPipeline:
         Raises UpstreamError and its kinds, JsonRpcError.
         """
         client = exchange.client
+        self._check_whose(exchange.principal, request.server)
         if client.era is Era.MODERN:
             return await self._for_modern(exchange, request)
         binding = await self.bindings.to(
@@ -121,6 +143,14 @@ class CallPipeline:
         if self._pool.speaks(request.server, client.era) is Era.LEGACY or not is_input_required(result):
             return result
         return await self._ask_and_repeat(call, binding, exchange, result)
+
+    def _check_whose(self, principal: Principal | None, server: str) -> None:
+        """Raises UpstreamUnavailableError for somebody who has not signed in to ``server`` for this way."""
+        person = None if principal is None else principal.id
+        if person != self._person and server in self._current.per_user:
+            raise UpstreamUnavailableError(
+                server, "each person signs in to it, and this is the way of another"
+            )
 
     def _upstream(
         self,

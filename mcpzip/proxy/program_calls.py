@@ -193,7 +193,7 @@ class ProgramCalls:
             with self._host.tool_caller.looking_up(name, arguments, self._exchange):
                 entry, _ = await self._host.resolver.resolve(name, None, self._exchange.principal)
         else:  # what it was when the program began says nothing about what it does now
-            entry = self._host.tool_caller.current(entry)
+            entry = self._host.tool_caller.current(entry, self._exchange.principal)
         filled, about = await self._host.tool_caller.results.fill(arguments, self._exchange.client)
         call = ToolCall(name, filled, None)
         size = len(entry.raw) + len(filled)
@@ -240,7 +240,7 @@ class ProgramCalls:
         """A call of ``entry`` is about to be sent. Raises CallRefusedError if the tool has changed since it
         was decided that the call may run.
         """
-        if self._host.tool_caller.current(entry) != entry:
+        if self._host.tool_caller.current(entry, self._exchange.principal) != entry:
             raise CallRefusedError(f"{named(entry.name)} was changed meanwhile. Nothing ran.", "changed")
         noted.state = "may have run"
 

@@ -19,7 +19,6 @@ from mcpzip.model.principal import Principal
 from mcpzip.pins.gate import Gate
 from mcpzip.proxy.catalog_state import INDEX_AFTER, CatalogState
 from mcpzip.proxy.client_binding import ClientBinding
-from mcpzip.proxy.client_roots import ROOTS_CHANGED
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.exposure import Exposure
@@ -52,6 +51,7 @@ from mcpzip.wire import Era
 from mcpzip.wire.client_info import CLIENT_INFO
 
 if TYPE_CHECKING:
+    from mcpzip.proxy.person_upstreams import UpstreamsByPerson
     from mcpzip.search import Searcher
 
 MIN_TTL = 30.0
@@ -90,10 +90,11 @@ class Proxy:
         self._tool_search = ToolSearch.of(config, warn)
         self._gate = Gate(config, lambda: self._catalog_state.catalog, warn)
         records = self._catalog_state.catalog.servers
+        self._given = SignIns(config, warn, environment), self._gate, environment
         self._pool = Pool(
             config.servers.values(),
             idle_timeout=config.idle_timeout,
-            sign_ins=SignIns(config, warn, environment),
+            sign_ins=self._given[0],
             protocols=self._protocols(),
             on_list_changed=self._list_changed,
             on_resource_updated=self._resource_updated,
@@ -116,17 +117,14 @@ class Proxy:
                 rest = Rest(record.prompts, record.resources, record.templates)
                 self._refresher.set_last_rest(name, rest)
         self.views = Views(current, self._catalog_state)
-        self.notifier.may_hear = self.views.may_hear
+        self.notifier.may_hear, self.views.open_upstreams = self.views.may_hear, self._open_upstreams
         self.passthrough = Passthrough(
             current, self.views, self._pool, self._pipeline, self.notifier, self.guard
         )
         self._first_listings = FirstListings(current, self._catalog_state, self._refresher, self._pool)
-        self.resolver = NameResolver(
-            current, self._catalog_state, self.views, self._first_listings, self._pool, self._gate
-        )
-        self.reviews = Reviews(
-            self._gate, current, self._catalog_state, self._refresher, self.notifier, self._tool_search
-        )
+        self.resolver = NameResolver(current, self.views, self._first_listings, self._pool, self._gate)
+        of_reviews = self._refresher, self.notifier, self._tool_search, self.views
+        self.reviews = Reviews(self._gate, current, self._catalog_state, *of_reviews)
         self.tool_caller = ToolCaller(
             current,
             self._pipeline,
@@ -138,7 +136,8 @@ class Proxy:
             self.heard,
             warn,
         )
-        self.tool_caller.check_access = self.views.check_call
+        self.tool_caller.check_access, self.tool_caller.offered = self.views.check_call, self.views.offered
+        self.tool_caller.pipeline_of = self.passthrough.pipeline_of
         self.tool_caller.results.is_allowed = self.views.may_have_result
         self.passthrough.saw, self.passthrough.results = self.tool_caller.saw, self.tool_caller.results
         self.handlers = handlers(self)
@@ -193,9 +192,8 @@ class Proxy:
             from mcpzip.proxy.shared_listings import SharedListings  # most configs have no store
 
             self._refresher.share(SharedListings(self.config.store), self._listed_at)
-        for name in self._enabled:
-            if self._first_listings.is_unlisted(name):
-                self._refresher.start(name, ANY_AGE)
+        for name in filter(self._first_listings.is_unlisted, self._current.for_all):
+            self._refresher.start(name, ANY_AGE)
 
     def _listed_at(self, server: str) -> float:
         record = self._catalog_state.catalog.servers.get(server)
@@ -212,8 +210,8 @@ class Proxy:
 
     def _renew_lists(self) -> None:
         """Lists the servers whose lists are older than MAX_AGE, failed, or are of another configuration."""
-        records, oldest = self.catalog.servers, time.time() - MAX_AGE
-        listed_at = {name: records[name].fetched_at or 0.0 for name in self._enabled if name in records}
+        records, oldest, names = self.catalog.servers, time.time() - MAX_AGE, self._current.for_all
+        listed_at = {name: records[name].fetched_at or 0.0 for name in names if name in records}
         old = [name for name, at in listed_at.items() if at < oldest or records[name].stale]
         self._refresher.renew(sorted(old, key=listed_at.__getitem__), MAX_AGE)
 
@@ -232,6 +230,7 @@ class Proxy:
         await self._refresher.close()
         await self.passthrough.close()
         await self._pipeline.close()
+        await self.views.close()
         # At the same time, so that the catalog is saved before an impatient client kills mcpzip.
         await asyncio.gather(
             self._catalog_state.close(),
@@ -269,6 +268,7 @@ class Proxy:
             protocols=self._protocols(),
             watched=self.notifier.shared_watches,
         )
+        self.views.reconfigure(disconnected)
         self.passthrough.uri_sources.reconfigure(len(self._enabled), disconnected)
         self._tool_search.reconfigure(config)
         self._tool_search.index(self.catalog)
@@ -317,12 +317,11 @@ class Proxy:
 
     def has_parked_calls(self, client: Client | None = None) -> bool:
         """Whether a call waits for ``client`` (default: any) to come back with answers."""
-        return self._pipeline.parked.has_any(client)
+        return any(each.parked.has_any(client) for each in self.passthrough.pipelines)
 
     async def remove_client(self, client: Client) -> None:
         """Ends everything that was kept for ``client``, which has disconnected."""
         self.tool_caller.remove_client(client)
-        await self._pipeline.remove_client(client)
         await self.passthrough.remove_client(client)
 
     def cached_server_info(self) -> tuple[bytes, bytes, str | None] | None:
@@ -348,18 +347,21 @@ class Proxy:
     async def set_level(self, client: Client, level: str) -> None:
         """Sets the lowest level of log messages that ``client`` wants, here and at its servers."""
         client.log_level = level
-        await self._pipeline.set_level(client)
+        for each in self.passthrough.pipelines:
+            await each.set_level(client)
 
     async def notify_servers(self, client: Client, method: str, params: bytes | None) -> None:
         """Passes a notification of ``client`` on to every server that it has a connection of its own to, and
         that its roots have changed also to others.
         """
-        bindings = self._pipeline.bindings
-        if method == ROOTS_CHANGED:
-            await bindings.roots_changed(client)
-        own = bindings.own(client)
-        notified = (self._pool.notify(name, one, method, params) for name in self._enabled for one in own)
-        await asyncio.gather(*notified)
+        for each in self.passthrough.pipelines:
+            await each.notify_servers(self._enabled, client, method, params)
+
+    def _open_upstreams(self) -> "UpstreamsByPerson":
+        from mcpzip.proxy.person_upstreams import Surroundings, UpstreamsByPerson  # most configs need none
+
+        of_all = self._current, lambda: self.catalog, self._sharing, self.heard, self.notifier
+        return UpstreamsByPerson(Surroundings(*of_all, *self._given), lambda: self.views.sign_ins_page)
 
     # --- changes ---
 
@@ -398,11 +400,9 @@ class Proxy:
     # --- calls ---
 
     async def call(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
-        """The `CallToolResult` (JSON text) of `tools/call`.
-
-        Most errors are results with ``isError``, which the model can read. Raises only what must be a
-        JSON-RPC error: UpstreamRpcError (the upstream's own, passed on), JsonRpcError, and UnknownToolError
-        for a ``name`` that `tools/list` doesn't show.
+        """The `CallToolResult` (JSON text) of `tools/call`. Most errors are results with ``isError``, which
+        the model can read. Raises only what must be a JSON-RPC error: UpstreamRpcError (the upstream's own,
+        passed on), JsonRpcError, and UnknownToolError for a ``name`` that `tools/list` doesn't show.
         """
         return await self._shown_tools.call(name, arguments, exchange)
 
@@ -415,12 +415,12 @@ class Proxy:
         await self._first_listings.wait_for_search(request.filters.server)
         self._refresh_expired()
         searcher = await self.views.searcher(principal)
-        view, health = self.views.of(principal), self._health(self._enabled)
-        starting = tuple(
-            name for name in view.enabled if self._first_listings.is_starting(name, health[name])
-        )
-        unindexed = tuple(name for name in self._catalog_state.unindexed() if name in view.enabled)
-        unavailable = failures(view.catalog, {name: health[name] for name in view.enabled})
+        view = self.views.of(principal)
+        health, apart = self._health(view.enabled, principal), self.views.apart(principal)
+        shared = [name for name in view.enabled if name not in apart]
+        starting = tuple(name for name in shared if self._first_listings.is_starting(name, health[name]))
+        unindexed = tuple(name for name in self._catalog_state.unindexed() if name in shared)
+        unavailable = failures(view.catalog, health)
         unavailable |= dict.fromkeys(starting, "it is still starting")
         failing = frozenset(name for name, each in health.items() if each.state in FAILING)
         tools = len(view.catalog)
@@ -432,8 +432,9 @@ class Proxy:
         held, problem = self._gate.summaries(), self._gate.problem
         return SearchReport(results, view.catalog, unavailable, pending, held, problem, self.config.path)
 
-    def _health(self, servers: Iterable[str]) -> dict[str, Health]:
-        return {name: self._pool.health(name) for name in servers}
+    def _health(self, servers: Iterable[str], principal: Principal | None = None) -> dict[str, Health]:
+        found = {name: self.views.own(principal, name) for name in servers}
+        return {name: (own or self._pool).health(name) for name, own in found.items()}
 
     async def wait_until_indexed(self) -> None:
         """Waits until the whole catalog is in the local index and in the remote tiers."""
@@ -450,8 +451,9 @@ class Proxy:
     def _refresh_expired(self) -> None:
         """Lists the servers whose lists have expired (spec 2026-07-28: server/utilities/caching)."""
         now = time.time()
-        for name, record in self.catalog.servers.items():
-            if record.ttl is None or record.fetched_at is None or record.stale:
+        for name in self._current.for_all:
+            record = self.catalog.servers.get(name)
+            if record is None or record.ttl is None or record.fetched_at is None or record.stale:
                 continue
             if now > record.fetched_at + (valid := max(record.ttl, MIN_TTL)):
                 self._refresher.start(name, valid)
@@ -465,9 +467,11 @@ class Proxy:
         """Until every server was listed once, but not for the servers that take too long."""
         await self._first_listings.wait_for_all()
 
-    def start_listing(self) -> "list[asyncio.Task[Update]]":
-        """Begins to list every enabled server that isn't being listed. Returns the listings under way."""
-        return [self._refresher.start(name) for name in self._enabled]
+    def start_listing(self, principal: Principal | None = None) -> "list[asyncio.Task[Update]]":
+        """Begins to list what isn't being listed of all, and of ``principal``. Returns what is under way."""
+        own = self.views.own_upstreams(principal)
+        listings = [self._refresher.start(name) for name in self._current.for_all]
+        return listings if own is None else [*listings, *own.refresh()]
 
     def start_listing_of(self, server: str) -> "asyncio.Task[Update]":
         """Begins to list ``server``, which is configured, unless it is being listed. Returns the listing."""
@@ -475,7 +479,7 @@ class Proxy:
 
     async def refresh(self, servers: Iterable[str] | None = None) -> list[Update]:
         """Lists ``servers`` (default: all that are enabled) now."""
-        return await self._refresher.refresh(self._enabled if servers is None else servers)
+        return await self._refresher.refresh(self._current.for_all if servers is None else servers)
 
     async def wait_for_rests(self, timeout: float) -> list[str]:
         """See `Refresher.wait_for_rests`."""
@@ -487,7 +491,8 @@ class Proxy:
         """
         view = self.views.of(principal)
         if not view.is_whole:
-            return statuses_of_view(view.config.servers, view.catalog, self._health(view.config.servers))
+            health = self._health(view.config.servers, principal)
+            return statuses_of_view(view.config.servers, view.catalog, health)
         servers, counts = self.config.servers, self._catalog_state.name_only_counts()
         health, held = self._health(servers), self._gate.summaries()
         found = statuses(servers, self.catalog, health, counts, held, earlier=earlier)

@@ -82,7 +82,8 @@ class Refresher:
 
     def _watch_others(self) -> None:
         if self._shared is not None:
-            self._shared.watch((one for one in self._servers.values() if not one.disabled), self._take)
+            servers = (one for one in self._servers.values() if not (one.disabled or one.per_user))
+            self._shared.watch(servers, self._take)
 
     def _take(self, server: str) -> None:
         """Another replica has listed ``server``."""
@@ -340,7 +341,7 @@ class Refresher:
         except McpzipError:
             return  # its tools were listed: what else it offers stays as it was
         finally:
-            if self._shared is not None and whole is None:
+            if self._shared is not None and (whole is None or server.per_user):  # whose list is no one else's
                 self._shared.give_up(listed.server)
             elif self._shared is not None and whole is not None:
                 self._shared.offer(server, whole)

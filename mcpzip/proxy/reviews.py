@@ -14,6 +14,7 @@ from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.notifier import ALL_LISTS, Notifier
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.tool_search import ToolSearch
+from mcpzip.proxy.views import Views
 from mcpzip.system.tasks import cancel
 from mcpzip.system.threads import in_thread
 
@@ -32,10 +33,11 @@ class Reviews:
         refresher: Refresher,
         notifier: Notifier,
         tool_search: ToolSearch,
+        views: Views,
     ) -> None:
         self._gate, self._current = gate, current
         self._catalog_state, self._refresher = catalog_state, refresher
-        self._notifier, self._tool_search = notifier, tool_search
+        self._notifier, self._tool_search, self._views = notifier, tool_search, views
         self._are_known = False
         self._task: asyncio.Task[list[asyncio.Task[Update]]] | None = None
 
@@ -84,7 +86,9 @@ class Reviews:
         if changed:
             self._tool_search.index(self._catalog_state.visible)
         self._tell_transparent()
-        return [self._refresher.start(name) for name in unknown if name in self._current.enabled]
+        for own in self._views.kept_upstreams():
+            own.take_up_reviews()
+        return [self._refresher.start(name) for name in unknown if name in self._current.for_all]
 
     def merged(self, server: str) -> None:
         """A listing of ``server`` is offered now, as far as it was admitted."""

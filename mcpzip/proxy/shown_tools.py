@@ -81,6 +81,8 @@ class ShownTools:
             if not view.is_whole:
                 whole = self._views.whole.exposure
                 hidden = await look_up(whole, lambda: whole.tool_named(name))
+                if hidden is not None and hidden.server in self._current.per_user:
+                    hidden = None  # it is what is listed for whoever uses this machine
                 if hidden is not None:
                     self._tool_caller.note_no_access(hidden.name, arguments or b"{}", exchange)
                 self._views.check_scopes(exchange.principal, hidden)

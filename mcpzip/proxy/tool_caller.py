@@ -85,11 +85,17 @@ class ToolCaller:
         heard: Heard,
         warn: Callable[[str], None],
     ) -> None:
-        self._current, self._pipeline, self._uri_sources = current, pipeline, uri_sources
+        self._current, self._uri_sources = current, uri_sources
         self._catalog_state, self._refresher, self._tool_search = catalog_state, refresher, tool_search
         self._statistics, self._heard, self._warn = statistics, heard, warn
         self.check_access: Callable[[Principal | None, Entry], None] = lambda principal, entry: None
         """Raises what keeps somebody from calling a tool: every call passes it, however it was found."""
+        self.offered: Callable[[Principal | None, str], Entry | None] = lambda principal, name: (
+            catalog_state.visible.get(name)
+        )
+        """Finds the tool with a name as it is offered now to those who may use it. By whom it is called."""
+        self.pipeline_of: Callable[[Principal | None, str], CallPipeline] = lambda principal, server: pipeline
+        """The way of somebody's requests to a server."""
         self.results, self.calls = Results(current, statistics), CallRecords()
         self.programs: ClientResources | None = None
         self._rates: RateLimits | None = None
@@ -105,7 +111,7 @@ class ToolCaller:
         if self._guard is None:
             from mcpzip.proxy.call_guard import CallGuard
 
-            self._guard = CallGuard(self._current, self._catalog_state, self._warn)
+            self._guard = CallGuard(self._current, lambda *asked: self.offered(*asked), self._warn)
         return self._guard
 
     def note(self, entry: Entry) -> str:
@@ -176,23 +182,24 @@ class ToolCaller:
         """Has it written to the audit log that a client called ``name`` and was told that there is no such
         tool, if there is one that it may not use.
         """
-        entry = None if self._current.config.audit is None else self._catalog_state.visible.get(name)
-        if entry is None:
+        if self._current.config.audit is None or (entry := self.offered(exchange.principal, name)) is None:
             return
         try:
             self.check_access(exchange.principal, entry)
         except McpzipError:
             self.guard.no_access(entry, arguments, exchange)
 
-    def _check_still_reads(self, entry: Entry) -> None:
+    def _check_still_reads(self, entry: Entry, principal: Principal | None) -> None:
         """Raises CallRefusedError if ``entry`` was withdrawn since the call began, or may do more than read
         now: by another definition, or by an edit of the config.
         """
-        self.check_reads(self.current(entry))
+        self.check_reads(self.current(entry, principal))
 
-    def current(self, entry: Entry) -> Entry:
-        """``entry`` as it is offered now. Raises CallRefusedError if it was withdrawn meanwhile."""
-        now = self._catalog_state.visible.get(entry.name)
+    def current(self, entry: Entry, principal: Principal | None) -> Entry:
+        """``entry`` as it is offered now. principal: who calls it. Raises CallRefusedError if it was
+        withdrawn meanwhile.
+        """
+        now = self.offered(principal, entry.name)
         if now is None:
             raise CallRefusedError(f"{named(entry.name)} was withdrawn meanwhile. Nothing ran.", "changed")
         return now
@@ -250,7 +257,7 @@ class ToolCaller:
         self.check_access(exchange.principal, entry)
         fields = {"name": quote(entry.tool), "arguments": arguments}
         # Before it is sent, and each time that it is sent again: a person may have been asked meanwhile.
-        check = partial(self._check_still_reads, entry) if only_reads else check
+        check = partial(self._check_still_reads, entry, exchange.principal) if only_reads else check
 
         def send() -> "Awaitable[tuple[bytes, bool]]":
             return self._call(entry, fields, timeout, exchange, check, once=once)
@@ -337,7 +344,7 @@ class ToolCaller:
         ended = await self._begin(exchange.principal, entry)
         succeeded = uncounted = False
         try:
-            result = await self._pipeline.send(exchange, request)
+            result = await self.pipeline_of(exchange.principal, entry.server).send(exchange, request)
             succeeded = is_success(result)
             # It is called once more then, with what the client answers.
             uncounted = not succeeded and is_input_required(result)
@@ -357,6 +364,8 @@ class ToolCaller:
             if not uncounted:
                 self._statistics.count_call(entry.server, failed=not succeeded)
         self._uri_sources.record(exchange.client, entry.server, "tools/call", result)
+        if exchange.principal is not None and entry.server in self._current.per_user:
+            return result, succeeded  # it is listed again for this person by itself
         record = self._catalog_state.catalog.servers.get(entry.server)
         if record is None or entry.server not in self._current.enabled:
             return result, succeeded  # the config was edited during the call

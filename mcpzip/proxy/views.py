@@ -2,11 +2,12 @@
 
 The rule: what a person may not use is not in their view at all – neither in its catalog, nor in the lists and
 names made of that, nor in its search index – so that nothing that is computed from it can tell of it. People
-to whom the same rules apply have the same view.
+to whom the same rules apply have the same view, unless each signs in to some server: then each has their own,
+in which these servers are as they are listed for them.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from mcpzip.config import Config, ServerConfig
 from mcpzip.model import limits
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InsufficientScopeError, UnknownToolError
-from mcpzip.model.principal import Principal
+from mcpzip.model.principal import Principal, PrincipalId
 from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.current_config import CurrentConfig
@@ -28,7 +29,11 @@ from mcpzip.proxy.workers import run_in_worker
 
 if TYPE_CHECKING:
     from mcpzip.policy.access import AccessRules, Applying
+    from mcpzip.proxy.person_upstreams import PersonUpstreams, UpstreamsByPerson
     from mcpzip.search import Searcher
+
+
+_NOTHING = Catalog()
 
 
 class View:
@@ -71,23 +76,86 @@ class Views:
     def __init__(self, current: CurrentConfig, catalog_state: CatalogState) -> None:
         self._current, self._state = current, catalog_state
         self._whole: View | None = None
-        self._views: OrderedDict[Applying, _Part] = OrderedDict()
+        self._views: OrderedDict[tuple[Applying, PrincipalId | None], _Part] = OrderedDict()
         self._rules_now: AccessRules | None = None
         self._rules_of: Config | None = None
+        self.open_upstreams: Callable[[], UpstreamsByPerson] | None = None
+        """Makes what people have for themselves, when it is first needed."""
+        self.sign_ins_page = ""
+        """The URL where people sign in to servers; "" as long as only the config says it."""
+        self._upstreams: UpstreamsByPerson | None = None
 
     def of(self, principal: Principal | None) -> View:
         """The view of ``principal``, now; None for whoever uses this machine."""
-        if principal is None or self._current.config.access is None:
+        if principal is None or self._is_same_for_all:
             return self.whole
-        rules = self._rules
-        applying = rules.applying(principal)
-        part = self._views.get(applying)
+        rules, own = self._rules, self.own_upstreams(principal)
+        applying = frozenset() if rules is None else rules.applying(principal)
+        key = applying, None if own is None else principal.id
+        part = self._views.get(key)
         if part is None:
-            part = self._views[applying] = _Part(rules, applying)
+            part = self._views[key] = _Part(rules, applying, self._current.per_user)
             while len(self._views) > limits.VIEWS:
                 self._views.popitem(last=False)
-        self._views.move_to_end(applying)
-        return part.view(self._state, self._current.config)
+        self._views.move_to_end(key)
+        return part.view(self._state, self._current.config, _NOTHING if own is None else own.catalog)
+
+    @property
+    def _is_same_for_all(self) -> bool:
+        """Whether everybody may use everything, with the same sign-ins."""
+        return self._current.config.access is None and not self._current.per_user
+
+    # --- what people have for themselves
+
+    def reconfigure(self, disconnected: Collection[str]) -> None:
+        """disconnected: servers that have another connection since an edit of the config, or none."""
+        for each in self.kept_upstreams():
+            each.reconfigure(disconnected)
+
+    async def close(self) -> None:
+        """Ends the connections that people have for themselves."""
+        if self._upstreams is not None:
+            await self._upstreams.close()
+
+    def serve_only_people(self) -> None:
+        """Nobody but people will ask anything: what each signs in to needn't be listed for anybody else."""
+        self._current.only_people = True
+
+    def kept_upstreams(self) -> "list[PersonUpstreams]":
+        """What people have for themselves who have asked something lately."""
+        return [] if self._upstreams is None else self._upstreams.all()
+
+    def apart(self, principal: Principal | None) -> frozenset[str]:
+        """The servers of which ``principal`` has something for themselves."""
+        return frozenset() if self.own_upstreams(principal) is None else self._current.per_user
+
+    def own_upstreams(self, principal: Principal | None) -> "PersonUpstreams | None":
+        """What ``principal`` has for themselves; None if no server is signed in to by each person, or for
+        whoever uses this machine.
+        """
+        if principal is None or not self._current.per_user or self.open_upstreams is None:
+            return None
+        if self._upstreams is None:
+            self._upstreams = self.open_upstreams()
+        return self._upstreams.of(principal.id)
+
+    def own(self, principal: Principal | None, server: str) -> "PersonUpstreams | None":
+        """What ``principal`` has of ``server`` for themselves; None if that is the same for all."""
+        return self.own_upstreams(principal) if server in self._current.per_user else None
+
+    def offered(self, principal: Principal | None, name: str) -> Entry | None:
+        """The tool called ``name`` as it is offered now to those who may use it. Of a server to which each
+        person signs in it is that of ``principal``.
+        """
+        own = self.own_upstreams(principal)
+        if own is not None and (entry := own.catalog.get(name)) is not None:
+            return entry
+        entry = self._state.visible.get(name)
+        return (
+            None
+            if own is not None and entry is not None and entry.server in self._current.per_user
+            else entry
+        )
 
     @property
     def whole(self) -> View:
@@ -99,20 +167,21 @@ class Views:
 
     def may_call(self, principal: Principal | None, entry: Entry) -> bool:
         """Whether ``principal`` may call ``entry``."""
-        if principal is None or self._current.config.access is None:
-            return True
-        return self._rules.permit(self._rules.applying(principal), entry)
+        own = self.own(principal, entry.server)
+        if own is not None and own.catalog.get(entry.name) is None:
+            return False
+        rules = self._rules
+        return principal is None or rules is None or rules.permit(rules.applying(principal), entry)
 
     def may_have_result(self, client: Client, tool: str) -> bool:
         """Whether ``client`` may have the results of the tool called ``tool``, which may be one of ours."""
-        entry = None if client.principal is None else self._state.visible.get(tool)
+        entry = None if client.principal is None else self.offered(client.principal, tool)
         return entry is None or self.may_call(client.principal, entry)
 
     def may_hear(self, principal: Principal | None, server: str) -> bool:
         """Whether ``principal`` may hear of the resources of ``server``."""
-        if principal is None or self._current.config.access is None:
-            return True
-        return self._rules.open_server(self._rules.applying(principal), server)
+        rules = self._rules
+        return principal is None or rules is None or rules.open_server(rules.applying(principal), server)
 
     def check_call(self, principal: Principal | None, entry: Entry) -> None:
         """Raises InsufficientScopeError or UnknownToolError if ``principal`` may not call ``entry``."""
@@ -122,9 +191,10 @@ class Views:
 
     def check_scopes(self, principal: Principal | None, entry: Entry | None) -> None:
         """Raises InsufficientScopeError if ``principal`` could call ``entry`` with more scopes."""
-        if entry is None or principal is None or self._current.config.access is None:
+        rules = self._rules
+        if entry is None or principal is None or rules is None:
             return
-        if not self.may_call(principal, entry) and (scopes := self._rules.missing_scopes(principal, entry)):
+        if not self.may_call(principal, entry) and (scopes := rules.missing_scopes(principal, entry)):
             raise InsufficientScopeError(scopes)
 
     def known(self, principal: Principal | None) -> Callable[[], Catalog]:
@@ -132,18 +202,19 @@ class Views:
         may take long, and may be called in a thread.
         """
         everything = self._state.with_lost_tools
-        if principal is None or self._current.config.access is None:
+        if principal is None or self._is_same_for_all:
             return lambda: everything
-        rules = self._rules
-        applying = rules.applying(principal)
+        rules, per_user, own = self._rules, self._current.per_user, self.own_upstreams(principal)
+        applying = frozenset() if rules is None else rules.applying(principal)
+        listed = _NOTHING if own is None else own.catalog
 
         def restricted() -> Catalog:
-            records = everything.servers.items()
+            records = {name: each for name, each in everything.servers.items() if name not in per_user}
             return Catalog(
                 {
                     name: _restricted(record, rules, applying)
-                    for name, record in records
-                    if rules.may_have(applying, name)
+                    for name, record in (records | dict(listed.servers)).items()
+                    if rules is None or rules.may_have(applying, name)
                 }
             )
 
@@ -157,9 +228,12 @@ class Views:
             return whole
         state, catalog = whole.state, view.catalog
         if view.searcher is None or view.searched is not state:
+            own = (
+                self._current.per_user
+            )  # of which the whole has nothing, or what is listed for somebody else
 
             def restrict() -> "Searcher":
-                return whole.restricted((*catalog, *ADMIN_TOOLS), catalog.version)
+                return whole.restricted((*catalog, *ADMIN_TOOLS), catalog.version, own)
 
             made = await run_in_worker(restrict, "restrict")
             view.searcher, view.searched = made, state
@@ -167,40 +241,46 @@ class Views:
         return view.searcher
 
     @property
-    def _rules(self) -> "AccessRules":
-        """Those of the config in use."""
+    def _rules(self) -> "AccessRules | None":
+        """Those of the config in use; None if it has none."""
         config = self._current.config
-        if self._rules_now is None or self._rules_of is not config:
-            from mcpzip.policy.access import AccessRules  # most configs have none
-
-            self._rules_now, self._rules_of = AccessRules(config), config
+        if self._rules_of is not config:
+            self._rules_now, self._rules_of = None, config
             self._views.clear()
+            if config.access is not None:
+                from mcpzip.policy.access import AccessRules  # most configs have none
+
+                self._rules_now = AccessRules(config)
         return self._rules_now
 
 
 class _Part:
-    """The view of those to whom the rules ``applying`` apply, made anew when the catalog changes."""
+    """The view of those to whom the rules ``applying`` apply, or one of them, made anew when the catalog
+    changes. rules: None if everybody may use everything.
+    """
 
-    def __init__(self, rules: "AccessRules", applying: "Applying") -> None:
-        self._rules, self._applying = rules, applying
-        self._made_of: Exposure | None = None
+    def __init__(self, rules: "AccessRules | None", applying: "Applying", per_user: frozenset[str]) -> None:
+        """per_user: the servers that are as they are listed for the person."""
+        self._rules, self._applying, self._per_user = rules, applying, per_user
+        self._made_of: tuple[Exposure, Catalog] | None = None
         self._view: View | None = None
         self._records: dict[str, tuple[ServerRecord, ServerRecord]] = {}
 
-    def view(self, state: CatalogState, config: Config) -> View:
-        """The view of what is visible now."""
-        if self._view is None or self._made_of is not state.exposure:
-            self._made_of, self._view = state.exposure, self._made(state.visible, config)
+    def view(self, state: CatalogState, config: Config, own: Catalog) -> View:
+        """The view of what is visible now. own: what is listed for the person."""
+        made = self._made_of
+        if self._view is None or made is None or made[0] is not state.exposure or made[1] is not own:
+            self._made_of, self._view = (state.exposure, own), self._made(state.visible, config, own)
         return self._view
 
-    def _made(self, catalog: Catalog, config: Config) -> View:
-        rules, applying = self._rules, self._applying
+    def _made(self, catalog: Catalog, config: Config, own: Catalog) -> View:
+        rules, applying, per_user = self._rules, self._applying, self._per_user
         records, servers, closed = {}, {}, set()
         for name, server in config.servers.items():
-            if not rules.may_have(applying, name):
+            if rules is not None and not rules.may_have(applying, name):
                 continue
-            is_open = rules.open_server(applying, name)
-            record = catalog.servers.get(name)
+            is_open = rules is None or rules.open_server(applying, name)
+            record = (own if name in per_user else catalog).servers.get(name)
             if record is not None:
                 record = self._restricted(record)
                 if record.fetched_at is not None and not (is_open or record.entries):
@@ -209,9 +289,9 @@ class _Part:
             servers[name] = server
             if not is_open:
                 closed.add(name)
-        own = replace(config, servers=servers)
+        shown = replace(config, servers=servers)
         part = Catalog(records)
-        return View(own, part, Exposure(own, part, closed), frozenset(closed))
+        return View(shown, part, Exposure(shown, part, closed), frozenset(closed))
 
     def _restricted(self, record: ServerRecord) -> ServerRecord:
         cached = self._records.get(record.name)
@@ -220,8 +300,10 @@ class _Part:
         return cached[1]
 
 
-def _restricted(record: ServerRecord, rules: "AccessRules", applying: "Applying") -> ServerRecord:
+def _restricted(record: ServerRecord, rules: "AccessRules | None", applying: "Applying") -> ServerRecord:
     """``record`` with what may be used."""
+    if rules is None:
+        return record
     entries = Parts(entry for entry in record.entries if rules.permit(applying, entry))
     if rules.open_server(applying, record.name):
         return replace(record, entries=entries)

@@ -158,13 +158,15 @@ class Searcher:
         """Another object whenever something else is indexed."""
         return self._catalog
 
-    def restricted(self, entries: Iterable[Entry], version: str) -> "Searcher":
-        """A search over those of ``entries`` that are indexed here: nothing that it returns depends on other
-        tools. version: of ``entries``.
+    def restricted(
+        self, entries: Iterable[Entry], version: str, own: frozenset[str] = frozenset()
+    ) -> "Searcher":
+        """A search over those of ``entries`` that are indexed here, and all of the servers ``own``: nothing
+        that it returns depends on other tools. version: of ``entries``.
         """
         part, index, wanted = Searcher(self._table, self._threshold), self._catalog.index, tuple(entries)
         later = {entry.digest for entry in index.not_indexed(wanted)}
-        known = (entry for entry in wanted if entry.digest not in later)
+        known = (entry for entry in wanted if entry.digest not in later or entry.server in own)
         part._use(index.updated(known, part._analyzer), version)
         return part
 

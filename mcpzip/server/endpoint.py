@@ -4,7 +4,7 @@ Every method of either era is answered, or refused as the specification says. Wh
 follows from the config and the catalog. A modern result has the `_meta` of its era, a legacy one has not.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -72,6 +72,11 @@ _LEGACY_ONLY = frozenset(
 _MODERN_ONLY = frozenset({"server/discover", "subscriptions/listen"})
 _FOR_UPSTREAMS = ("notifications/roots/list_changed",)
 _FOR_US = ("notifications/initialized", "notifications/cancelled", "notifications/progress")
+_ABOUT_SERVERS = frozenset(
+    {"tools/call", "tools/list", "prompts/list", "resources/list", "resources/templates/list"}
+    | {"prompts/get", "resources/read", "resources/subscribe", "subscriptions/listen", "completion/complete"}
+)
+"""Methods whose results depend on what a person has signed in to."""
 _CACHEABLE = frozenset(
     {"tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"}
 )
@@ -194,10 +199,21 @@ class Endpoint:
                     METHOD_NOT_FOUND, f"There is no {shortened(method)} in this version of the protocol."
                 )
             )
+        if method in _ABOUT_SERVERS:
+            own = self._proxy.views.own_upstreams(exchange.principal)
+            if own is not None:
+                return self._begin_after(own.catch_up, method, exchange)
         try:
             return self._begin(method, exchange)
         except McpzipError as error:
             raise JsonRpcError(error_response(error)) from error
+
+    async def _begin_after(
+        self, catch_up: Callable[[], Awaitable[None]], method: str, exchange: Exchange
+    ) -> bytes:
+        await catch_up()
+        result = self._begin(method, exchange)
+        return result if isinstance(result, bytes) else await result
 
     def _begin(self, method: str, exchange: Exchange) -> PendingResult:
         proxy, passing = self._proxy, self._proxy.passthrough

@@ -57,7 +57,7 @@ LINGER, CROWDED_LINGER = 30.0, 5.0
 class Pool:
     """Connections to all upstreams of a config. Everything runs on one event loop.
 
-    starts: the queue of servers that are waiting to be started.
+    starts: the queue of servers that are waiting to be started. own_connections: see `make_room`.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Pool:
         self._on_list_changed = on_list_changed
         self._on_resource_updated, self._on_question = on_resource_updated, on_question
         self._reaper = Reaper()
+        self.own_connections: int | None = None
         self.starts = StartQueue()
         self._closing = ClosingConnections()
         self._background: set[asyncio.Task[None]] = set()
@@ -386,7 +387,7 @@ class Pool:
             state.check_usable(time.monotonic())
         if entry.connecting is None:
             own = origin.bound_client is not None and origin.bound_client.key is not None
-            if own and (idle := make_room(self._states.values(), state, entry)) is not None:
+            if own and (idle := make_room(self._states, state, entry, self.own_connections)) is not None:
                 self._closing.begin(idle, QUICK_GRACE)
             connecting = self._connect(state, entry, origin, requested=not force)
             entry.connecting = asyncio.create_task(connecting, name=f"connect-{server.name}")

@@ -7,7 +7,7 @@ made for a bound_client is used by that bound_client alone.
 import asyncio
 import math
 import time
-from collections.abc import Collection, Hashable
+from collections.abc import Hashable, Mapping
 from contextlib import nullcontext
 
 from mcpzip.config import ServerConfig
@@ -195,12 +195,17 @@ class ServerState:
         return [entry for (_, owner), entry in self.entries.items() if owner is not None]
 
 
-def make_room(states: Collection[ServerState], wanting: ServerState, entry: PoolEntry) -> Connection | None:
-    """The connection to close because clients hold more of their own than allowed, not counting one for each
-    server: the least recently used of those that are idle. None if there is room. When all are in use,
-    removes ``entry`` of ``wanting``, which is one too many, and raises UpstreamUnavailableError.
+def make_room(
+    by_name: Mapping[str, ServerState], wanting: ServerState, entry: PoolEntry, most: int | None
+) -> Connection | None:
+    """The connection to close because clients hold more of their own than ``most`` (None: OWN_CONNECTIONS),
+    not counting one for each server: the least recently used of those that are idle. None if there is room.
+    When all are in use, removes ``entry`` of ``wanting``, which is one too many, and raises
+    UpstreamUnavailableError.
     """
-    if sum(max(0, len(state.exclusive_entries()) - 1) for state in states) <= limits.OWN_CONNECTIONS:
+    states = by_name.values()
+    held = sum(max(0, len(state.exclusive_entries()) - 1) for state in states)
+    if held <= (limits.OWN_CONNECTIONS if most is None else most):
         return None
     idle = [
         (state, entry, entry.connection)

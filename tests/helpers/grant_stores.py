@@ -9,6 +9,7 @@ from mcpzip.auth.folder import Folder
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.keyring_store import KeyringStore
 from mcpzip.auth.store import FileStore
+from mcpzip.model.principal import PrincipalId
 
 URL = "https://mcp.example/mcp"
 OTHER = "https://mcp.example/mcp2"
@@ -65,5 +66,5 @@ class Place:
         self.files = FileStore(self.folder)
         self.keyring = KeyringStore(self.folder, self.ring)
 
-    def file(self, url: str = URL) -> Path:
-        return self.path / f"{codec.key(url)}.json"
+    def file(self, url: str = URL, person: PrincipalId | None = None) -> Path:
+        return self.path / f"{codec.key(url, person)}.json"

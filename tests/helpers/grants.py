@@ -10,13 +10,13 @@ from mcpzip_fakes.oauth.controls import AuthControls
 
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.oauth import OAuth
-from mcpzip.auth.store import Store, open_store
+from mcpzip.auth.store import Store, WholeStore, open_store
 from mcpzip.config.schema import AuthConfig, Config, Secret, ServerConfig
 
 VERSION = "2026-07-28"
 
 
-def kept_at(folder: Path) -> Store:
+def kept_at(folder: Path) -> WholeStore:
     """The store beside a config in ``folder``. What is wrong with it fails the test."""
 
     def warn(warning: str) -> None:

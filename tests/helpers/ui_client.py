@@ -60,7 +60,8 @@ class Page:
         sent |= headers
         connection = HTTPConnection("127.0.0.1", int(self.host.rpartition(":")[2]), timeout=PATIENCE)
         try:
-            ours = path.startswith(("/static/", "/sign-in", "http:"))
+            ours = path.startswith(("/static/", "/sign-in/", "/sign-ins/callback", "http:"))
+            ours = ours or path.partition("?")[0] == "/sign-in"
             connection.putrequest(
                 method, path if ours else self.root + path, skip_host=True, skip_accept_encoding=True
             )

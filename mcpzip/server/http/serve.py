@@ -181,6 +181,8 @@ async def _serve_clients(
     if people is not None:
         people.rate_limits = lambda: proxy.config.rate_limits
     try:
+        if people is not None:
+            proxy.views.serve_only_people()
         proxy.start()
         forwarder = None if replicas is None else replicas.forwarder
         server = HttpServer(endpoint_of(proxy, telemetry), access, warn, people=people, forwarder=forwarder)

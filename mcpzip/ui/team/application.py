@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from mcpzip.identity.api_keys import ApiKeys
 from mcpzip.identity.errors import IssuerUnavailableError, TokenError
 from mcpzip.model.principal import PrincipalId
+from mcpzip.proxy.person_upstreams import SIGN_INS
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.http.request import HttpRequest
 from mcpzip.server.http.response import HttpResponse, Refusal
@@ -20,16 +21,21 @@ from mcpzip.ui.admission import SECURITY_HEADERS, refusal_at
 from mcpzip.ui.answering import Answering, answer_at, form_of, static_answer
 from mcpzip.ui.page import HTML, Answer, PersonVisit, TooManyFieldsError, redirect, refused
 from mcpzip.ui.rendering import render
+from mcpzip.ui.team import pages, sign_in_pages
 from mcpzip.ui.team.issuer_session import IssuerSession
 from mcpzip.ui.team.issuer_sign_in import BEGIN, CALLBACK, IssuerSignIn, SignInError
 from mcpzip.ui.team.limits import LIMITS, PAGES_OF_PERSON
-from mcpzip.ui.team.pages import ROUTES
 from mcpzip.ui.team.person import CallNumbers, Person
 from mcpzip.ui.team.sessions import PersonSession, Sessions
+from mcpzip.ui.team.sign_in_pages import TeamVisit
 from mcpzip.ui.team.streams import Streams
+from mcpzip.ui.team.upstream_sign_ins import CALLBACK as UPSTREAM_CALLBACK
+from mcpzip.ui.team.upstream_sign_ins import UpstreamSignIns
 
 _SECURE_ROOT, _SECURE_COOKIE = "/page", "__Host-mcpzip"
 _WRONG_KEY = "This API key is not valid. Whoever runs mcpzip can make you another one."
+_AGAIN = "again"
+_ROUTES = {**pages.ROUTES, **sign_in_pages.ROUTES}
 _STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 
 
@@ -54,6 +60,7 @@ class TeamApplication(Answering):
         self._proxy, self._origin = proxy, origin
         self._sessions, self._numbers = Sessions(keys, clock), CallNumbers()
         self._streams = Streams(proxy, self._sessions)
+        self._sign_ins = UpstreamSignIns(proxy, self._sessions, origin, warn)
         self._has_keys, self._issuer = keys is not None, issuer
         self._under_way: Counter[PrincipalId] = Counter()
         parts = urlsplit(origin)
@@ -78,6 +85,10 @@ class TeamApplication(Answering):
             self.send(response, self._begin(request))
         elif self._issuer is not None and path in (BEGIN, CALLBACK) and request.method == "GET":
             self._sign_in_at(self._issuer, request, response)
+        elif path == UPSTREAM_CALLBACK and request.method == "GET":
+            self.start(self._from_upstream(request), response)
+        elif path == SIGN_INS and request.method == "GET":
+            self.send(response, self._sign_ins_page(request, session))
         elif session is not None and path == "/" and request.method != "POST":
             self.send(response, redirect(f"{root}/"))
         elif session is None or not path.startswith(root + "/"):
@@ -98,6 +109,7 @@ class TeamApplication(Answering):
     async def close(self) -> None:
         """See `Answering.close`."""
         await self._streams.close()
+        await self._sign_ins.close()
         await super().close()
         if self._issuer is not None:
             await self._issuer.close()
@@ -148,6 +160,27 @@ class TeamApplication(Answering):
         welcome = render("team_signed_in.html", root=self._root, name=session.name)
         return Answer(welcome, 200, (HTML, over, (b"set-cookie", self._cookie(session.secret))))
 
+    # --- signing in to servers
+
+    def _sign_ins_page(self, request: HttpRequest, session: PersonSession | None) -> Answer:
+        """Where the link leads that errors name, which says nothing of anybody."""
+        if session is not None:
+            return redirect(f"{self._root}{SIGN_INS}")
+        if (
+            self._is_secure and _AGAIN not in request.query
+        ):  # a link elsewhere brings no cookie, and this one does
+            return Answer(render("team_again.html", url=f"{SIGN_INS}?{_AGAIN}"))
+        return self._sign_in_page(401)
+
+    async def _from_upstream(self, request: HttpRequest) -> Answer:
+        try:
+            server = await self._sign_ins.finish(request.query, request.header("cookie"))
+        except SignInError as error:
+            page = render("team_sign_in_over.html", problem=str(error), server="", back=SIGN_INS)
+            return Answer(page, 503 if error.is_passing else 403)
+        back = f"{self._root}{SIGN_INS}"
+        return Answer(render("team_sign_in_over.html", problem="", server=server, back=back))
+
     def _end(self, session: PersonSession, problem: str = "") -> Answer:
         self._sessions.end(session)
         page = self._sign_in_page(401 if problem else 200, problem)
@@ -183,6 +216,6 @@ class TeamApplication(Answering):
         person = Person(self._proxy, session.principal, self._numbers)
 
         def visit(name: str, fields: Mapping[str, str], is_post: bool) -> PersonVisit:
-            return PersonVisit(person, session, self._root, name, fields, is_post)
+            return TeamVisit(person, session, self._root, name, fields, is_post, sign_ins=self._sign_ins)
 
-        return await answer_at(path, request, session, self._root, ROUTES, visit, lambda: self._end(session))
+        return await answer_at(path, request, session, self._root, _ROUTES, visit, lambda: self._end(session))

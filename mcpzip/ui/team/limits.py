@@ -38,3 +38,11 @@ NUMBERED_PEOPLE = 1_024
 """People whose calls have numbers of their own; after that the numbers of whoever looked longest ago begin
 anew.
 """
+UPSTREAM_SIGN_INS_OF_PERSON, UPSTREAM_SIGN_INS = 4, 256
+"""Sign-ins to servers that one person, and all, have begun and not ended. Of a person the oldest ends for
+another one; others are told to try again.
+"""
+UPSTREAM_BEGIN = 20.0
+"""Seconds that the page waits until it is known where to sign in."""
+UPSTREAM_END = 45.0
+"""Seconds that the page waits for the tokens, when the browser has come back."""

@@ -1,7 +1,7 @@
 """The pages for a team: what each person may use, calls of it, and their own calls.
 
-The rule: nothing here changes anything for others. What is approved, configured, restarted or signed in to is
-done by whoever runs mcpzip, at a terminal: `mcpzip ui`, or a command.
+The rule: nothing here changes anything for others. What is approved, configured, restarted, or signed in to
+for all, is done by whoever runs mcpzip, at a terminal: `mcpzip ui`, or a command.
 """
 
 from collections.abc import Mapping
@@ -27,6 +27,8 @@ async def show_overview(visit: PersonVisit) -> Answer:
     async with visit.sources.seen() as seen:
         rows = seen.status()
         failing = [row for row in rows if row.state in FAILING]
+        servers = seen.config.servers
+        signs_in = any(row.state == "needs login" and servers[row.name].per_user for row in failing)
         return visit.page(
             "team_overview.html",
             servers=len(rows),
@@ -35,6 +37,7 @@ async def show_overview(visit: PersonVisit) -> Answer:
             failed=sum(call.failed for call in made),
             failing=failing[:ROWS],
             more_failing=max(0, len(failing) - ROWS),
+            signs_in=signs_in,
             groups=sorted(seen.principal.groups if seen.principal else ()),
         )
 
@@ -57,7 +60,7 @@ async def show_server(visit: PersonVisit) -> Answer:
         row: ServerStatus | None = next((one for one in seen.status() if one.name == visit.name), None)
         if row is None:
             return visit.refuse(404, "There is no such server", f"No server here is called {visit.name!r}.")
-        record = seen.catalog.servers.get(visit.name)
+        record, configured = seen.catalog.servers.get(visit.name), seen.config.servers.get(visit.name)
     entries: tuple[Entry, ...] = () if record is None else tuple(record.entries)
     matching = [entry for entry in entries if wanted.casefold() in entry.tool.casefold()]
     part = part_of(matching, visit.number("page"))
@@ -67,6 +70,7 @@ async def show_server(visit: PersonVisit) -> Answer:
         part=part,
         find=wanted,
         tools=len(entries),
+        signs_in=configured is not None and configured.per_user,
         lines=[
             (entry, summary(entry.description), parameters(entry.input_schema(), _SIGNATURE))
             for entry in part.rows

@@ -60,6 +60,9 @@ class Person:
     @asynccontextmanager
     async def seen(self) -> AsyncIterator[Seen]:
         """See `Window.seen`."""
+        own = self._proxy.views.own_upstreams(self._principal)
+        if own is not None:
+            await own.catch_up()
         yield Seen(self._proxy, self._principal)
 
     async def calls(self) -> Calls:

@@ -7,6 +7,7 @@ from mcpzip.config import Config
 from mcpzip.config.schema import PageConfig
 from mcpzip.identity.api_keys import ApiKeys
 from mcpzip.model.errors import ConfigError
+from mcpzip.proxy.person_upstreams import SIGN_INS
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.http.access import Address, read_address, take
 from mcpzip.server.http.application_server import ApplicationServer
@@ -42,6 +43,7 @@ class TeamPage:
         keys = ApiKeys(file, self._warn) if file else None
         application = TeamApplication(proxy, keys, self._origin, self._warn, self._issuer)
         self._application = application
+        proxy.views.sign_ins_page = f"{self._origin}{SIGN_INS}"
         room = max(1, raise_descriptor_limit(LIMITS.connections + LIMITS.turned_away) - LIMITS.turned_away)
         self._server = ApplicationServer(application, self._listening, LIMITS, min(room, LIMITS.connections))
         await self._server.start()

@@ -14,10 +14,13 @@ from typing import Any
 
 import pytest
 from helpers.driver import command, environment, until, write_config
+from helpers.grants import grant_of, kept_at
 from helpers.login_process import BROWSERLESS, PATIENCE, Login, go, login, signed_in
 from mcpzip_fakes.launch import FakeServer
 
+from mcpzip.auth.store import PersonStore
 from mcpzip.cli.commands import run as run_here
+from mcpzip.model.principal import API_KEYS
 
 Fake = Callable[..., FakeServer]
 Json = dict[str, Any]
@@ -398,6 +401,33 @@ def test_what_is_kept_for_a_server_that_was_taken_out_can_be_forgotten(
     assert say("auth", "logout", tracker.url).code == 0
     assert kept(tmp_path) == []
     assert all(token.ended for token in tracker.auth.tokens())
+
+
+def test_what_people_signed_in_to_is_counted_and_can_be_ended(
+    tracker: FakeServer, tmp_path: Path, say: Say
+) -> None:
+    config = tmp_path / "config.json"
+    settings = json.loads(config.read_text())
+    settings["mcpServers"]["tracker"]["auth"] = {"per_user": True}
+    config.write_text(json.dumps({**settings, "http": {"api_keys": "keys.json", "page": "127.0.0.1:8932"}}))
+    store = kept_at(tmp_path)
+    for name in ("ann", "bob", "cleo"):
+        grant = grant_of(tracker.auth, tracker.url, person=(API_KEYS, name))
+        PersonStore(store, (API_KEYS, name)).save(grant)
+    shown = say("auth", "status")
+    assert (shown.code, "each person, 3 signed in" in shown.out) == (0, True)
+    people = json.loads(say("auth", "status", "--json").out)[0]["people"]
+    assert [one["subject"] for one in people] == ["ann", "bob", "cleo"]
+    assert "You are not signed in" in say("auth", "logout", "tracker").out  # which is about who asks
+    assert "for bob: what it granted is revoked" in say("auth", "logout", "tracker", "--person", "bob").out
+    assert "bob has not signed in" in say("auth", "logout", "tracker", "--person", "bob").out
+    ended = [bool(token.ended) for token in tracker.auth.tokens("refresh")]
+    assert ended == [False, True, False]
+    config.write_text('{"mcpServers": {}}')  # the server was taken out
+    shown = say("auth", "status")
+    assert "--everybody" in shown.out
+    assert "for cleo" in say("auth", "logout", tracker.url, "--everybody").out
+    assert store.all() == []
 
 
 def test_no_secret_is_ever_said(tracker: FakeServer, say: Say) -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from mcpzip.auth import codec, shared_record
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.shared_store import CHANNEL, TABLE, SharedStore, Times
+from mcpzip.auth.store import PersonStore
 from mcpzip.model.errors import StoreError
 from mcpzip.store.memory_backend import Memory, MemoryBackend
 from mcpzip.store.records import Key, Value
@@ -102,6 +103,20 @@ def test_what_is_saved_comes_back_until_it_is_removed(make: Make, warnings: list
     assert not store.remove(URL)
     assert (store.load(URL), store.all()) == (None, [another])
     assert warnings == []
+
+
+def test_what_a_person_signed_in_with_is_theirs_alone(make: Make, memory: Memory) -> None:
+    store, other = make(), make()
+    ann, bob = (PersonStore(store, ("https://login.example", name)) for name in ("ann", "bob"))
+    theirs = replace(GRANT, person=ann.person, access_token="of-ann")
+    store.save(GRANT)
+    ann.save(theirs)
+    assert (PersonStore(other, ann.person).load(URL), other.load(URL), bob.load(URL)) == (theirs, GRANT, None)
+    keys = [Key(TABLE, codec.key(URL, one.person)) for one in (ann, bob)]
+    memory.values[keys[1]] = memory.values[keys[0]]  # somebody who can write to the store puts it there
+    assert PersonStore(make(), bob.person).load(URL) is None
+    assert ann.remove(URL)
+    assert (ann.load(URL), store.load(URL)) == (None, GRANT)
 
 
 def test_nothing_of_it_is_readable_in_the_store(make: Make, memory: Memory) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcpzip.auth import codec
 from mcpzip.auth.grant import Grant
-from mcpzip.auth.store import Store
+from mcpzip.auth.store import PersonStore, Store, WholeStore
 from mcpzip.model import limits
 from mcpzip.system import private_files
 from mcpzip.system.files import remove_drafts
@@ -71,6 +71,24 @@ def test_what_is_saved_comes_back_until_it_is_removed(place: Place, store: Store
     assert not store.remove(URL)
     assert (store.load(URL), store.all()) == (None, [other])
     assert place.warnings == []
+
+
+def test_what_a_person_signed_in_with_is_theirs_alone(place: Place, store: WholeStore) -> None:
+    ann, bob = (PersonStore(store, ("https://login.example", name)) for name in ("ann", "bob"))
+    theirs = msgspec.structs.replace(GRANT, person=ann.person, access_token="of-ann")
+    store.save(GRANT)
+    assert (ann.load(URL), ann.signature(URL), ann.remove(URL)) == (None, None, False)
+    before = store.signature(URL)
+    ann.save(theirs)
+    assert (ann.load(URL), store.load(URL), bob.load(URL)) == (theirs, GRANT, None)
+    assert (bob.signature(URL), store.signature(URL)) == (None, before)
+    for wrong in (GRANT, msgspec.structs.replace(theirs, person=bob.person)):
+        with pytest.raises(ValueError, match="another person's"):
+            ann.save(wrong)
+    os.replace(place.file(URL, ann.person), place.file(URL, bob.person))  # somebody puts it there
+    assert bob.load(URL) is None
+    assert "or person" in place.warnings[0]
+    assert (store.remove(URL), ann.load(URL)) == (True, None)
 
 
 @settings(max_examples=settings().max_examples // 3)

@@ -297,3 +297,60 @@ def test_a_fingerprint_is_the_old_one_until_something_is_said():
         server(auth=MACHINE),
     ]
     assert len({other.fingerprint for other in others}) == len(others)
+
+
+# --- people -------------------------------------------------------------------------------------------------
+
+PEOPLE = {"api_keys": "keys.json", "page": "127.0.0.1:8932"}
+
+
+def of_people(server: dict[str, object], **keys: object) -> ServerConfig:
+    return read({"mcpServers": {"a": {"url": URL, **server}}, **keys}).servers["a"]
+
+
+def test_each_person_may_sign_in():
+    for auth in ({"per_user": True}, {"perUser": True, "client_id": "c"}):
+        found = of_people({"auth": auth}, http=PEOPLE)
+        assert (found.per_user, found.problem) == (True, None)
+    assert not of_people({"auth": {"per_user": False}}).per_user
+    assert of_people({}).fingerprint == of_people({"auth": {"per_user": True}}, http=PEOPLE).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("server", "keys", "problem"),
+    [
+        ({}, {}, "the config has no people"),
+        ({}, {"http": {"api_keys": "keys.json"}}, "there is none; add"),
+        ({}, {"http": PEOPLE, "expose": "transparent"}, "there is one sign-in for all"),
+        ({"headersCommand": "get-token"}, {"http": PEOPLE}, "is one sign-in for all people"),
+        ({"url": "https://u:p@x.example/mcp"}, {"http": PEOPLE}, "the user in its url"),
+    ],
+)
+def test_where_people_can_not_sign_in_the_server_is_unusable(
+    server: dict[str, object], keys: dict[str, object], problem: str
+) -> None:
+    found = of_people({"auth": {"per_user": True}, **server}, **keys)
+    assert found.problem is not None
+    assert found.problem.startswith("auth.per_user: ")
+    assert problem in found.problem
+
+
+@pytest.mark.parametrize(
+    ("server", "error"),
+    [
+        (
+            {"auth": {"per_user": True}, "headers": {"authorization": "Bearer x"}},
+            "one sign-in for all people",
+        ),
+        ({"auth": {"per_user": True, **MACHINE}}, "this machine signs in, and no person"),
+        ({"auth": {"per_user": "yes"}}, "found a string"),
+    ],
+)
+def test_what_is_one_sign_in_for_all_is_none_of_each_person(server: dict[str, object], error: str) -> None:
+    with pytest.raises(ConfigError, match=error):
+        of_people(server, http=PEOPLE)
+
+
+def test_what_has_no_effect_is_told():
+    config = read({"mcpServers": {"a": {"url": URL, "auth": {"per_user": True, "mcp_remote": True}}}})
+    assert "not used with per_user" in config.warnings[0]
