@@ -176,7 +176,10 @@ class TeamApplication(Answering):
         try:
             server = await self._sign_ins.finish(request.query, request.header("cookie"))
         except SignInError as error:
-            page = render("team_sign_in_over.html", problem=str(error), server="", back=SIGN_INS)
+            back = (
+                f"{self._root if error.is_answered else ''}{SIGN_INS}"  # else anybody's browser may have come
+            )
+            page = render("team_sign_in_over.html", problem=str(error), server="", back=back)
             return Answer(page, 503 if error.is_passing else 403)
         back = f"{self._root}{SIGN_INS}"
         return Answer(render("team_sign_in_over.html", problem="", server=server, back=back))

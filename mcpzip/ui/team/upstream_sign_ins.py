@@ -194,6 +194,14 @@ class UpstreamSignIns:
                 "This browser has begun no such sign-in here, or it took too long. Begin again on your page."
             )
             raise SignInError(text)
+        try:
+            await self._ended(pending, query)
+        except SignInError as error:
+            raise SignInError(str(error), is_passing=error.is_passing, is_answered=True) from error
+        return pending.server.name
+
+    async def _ended(self, pending: _Pending, query: str) -> None:
+        """When ``pending``, to which ``query`` is the answer, has ended. Raises SignInError if it failed."""
         match read_response(query, pending.state):
             case InvalidResponse(why):
                 raise SignInError(f"{why} Begin again on your page.")
@@ -206,7 +214,6 @@ class UpstreamSignIns:
         if not pending.task.done():
             raise SignInError("It takes long. Your page says how it ends.", is_passing=True)
         self._outcome(pending)
-        return pending.server.name
 
     async def end(self, principal: Principal, name: str) -> list[str]:
         """Signs ``principal`` out of the server ``name``. Returns sentences on what could not be done. Raises
