@@ -10,6 +10,7 @@ from typing import Any
 
 from mcpzip_fakes.record import Writer
 from mcpzip_fakes.serving import Threaded, listen
+from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -130,11 +131,15 @@ def personal_upstream(**words: str) -> Iterator[PersonalUpstream]:
         threaded.stop()
 
 
-def signed_in(folder: Path, url: str, who: Principal, at: float = 1.0) -> None:
-    """Keeps a sign-in of ``who`` at ``url`` beside the config in ``folder``."""
+def grant_at(url: str, who: Principal) -> Grant:
+    """What ``who`` is granted there."""
+    return Grant(url=url, person=who.id, access_token=token_of(who), resource=url, signed_in_at=1.0)
+
+
+def signed_in(folder: Path, url: str, who: Principal, at: float = 1.0, **members: object) -> None:
+    """Keeps a sign-in of ``who`` at ``url`` beside the config in ``folder``. members: replace some of it."""
     store = open_store(Config(path=str(folder / "config.json"), servers={}), print)
-    grant = Grant(url=url, person=who.id, access_token=token_of(who), resource=url, signed_in_at=at)
-    PersonStore(store, who.id).save(grant)
+    PersonStore(store, who.id).save(replace(grant_at(url, who), signed_in_at=at, **members))
 
 
 def signed_out(folder: Path, url: str, who: Principal) -> None:

@@ -14,10 +14,14 @@ from pathlib import Path
 import pytest
 from helpers.driver import PATIENCE, comes_true, proxy_of
 from helpers.people import ANN, BOB, Json, ask, own, person, use
-from helpers.personal_upstream import PersonalUpstream, personal_upstream, signed_in, signed_out
+from helpers.personal_upstream import PersonalUpstream, grant_at, personal_upstream, signed_in, signed_out
+from helpers.store_servers import RedisServer, running
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from mcpzip.auth.store import PersonStore, open_store
+from mcpzip.config.reading import load, parse
 from mcpzip.model import limits
 from mcpzip.model.principal import Principal
 from mcpzip.pins.review import Review
@@ -172,6 +176,72 @@ async def test_who_asked_longest_ago_is_forgotten_and_begins_anew(
         assert [each.person for each in proxy.views.kept_upstreams()] == [BOB.id]
         begun.append(upstream.sessions.copy())
     assert begun[2] - begun[1] == begun[1]
+
+
+async def test_an_edit_of_the_config_takes_effect(
+    vault: tuple[Endpoint, PersonalUpstream], proxy: Proxy, tmp_path: Path
+) -> None:
+    endpoint, upstream = vault
+    signed_in(tmp_path, upstream.url, ANN)
+    signed_in(tmp_path, upstream.url, BOB)
+    assert await whoami(endpoint, ANN) == "for ann: zygote"
+
+    def edit(**server: object) -> None:
+        entry = {**per_user(upstream)["vault"], **server}
+        text = json.dumps({"mcpServers": {"vault": entry}, "http": HTTP}).encode()
+        proxy.reconfigure(replace(parse(text, proxy.config.path, {}), search=proxy.config.search))
+
+    edit(tools={"deny": ["whoami"]})
+    assert "for ann" not in str(await ask(endpoint, ANN, "tools/call", use("vault__whoami")))
+    assert "for ann" in called(await ask(endpoint, ANN, "tools/call", use("vault__find_zygote")))
+    edit(auth={"per_user": False})  # one sign-in for all, and there is none: not that of ann
+    for who in (ANN, BOB):
+        reply = str(await ask(endpoint, who, "tools/call", use("vault__find_zygote")))
+        assert "for ann" not in reply
+        assert "mcpzip auth login vault" in reply
+    edit()
+    assert await whoami(endpoint, BOB) == "for bob: platypus"
+    edit(disabled=True)
+    assert "for bob" not in str(await ask(endpoint, BOB, "tools/call", use("vault__whoami")))
+
+
+async def test_what_ended_a_sign_in_is_said(vault: tuple[Endpoint, PersonalUpstream], tmp_path: Path) -> None:
+    endpoint, upstream = vault
+    signed_in(tmp_path, upstream.url, ANN)
+    assert await whoami(endpoint, ANN) == "for ann: zygote"
+    signed_in(tmp_path, upstream.url, ANN, access_token="", refused="the sign-in has ended (revoked)")
+    reply = str(await ask(endpoint, ANN, "tools/call", use("vault__whoami")))
+    assert f"the sign-in has ended (revoked). Sign in at {LINK}" in reply
+
+
+async def test_a_sign_in_in_the_store_is_one_for_all_replicas(
+    upstream: PersonalUpstream, tmp_path: Path
+) -> None:
+    with running(RedisServer()) as redis:
+        config = {"http": HTTP, "store": {"url": redis.url, "keys": ["k" * 43 + "="]}}
+        async with AsyncExitStack() as stack:
+            replicas = []
+            for name in ("one", "other"):
+                (tmp_path / name).mkdir()
+                made = proxy_of(tmp_path / name, others=per_user(upstream), **config)
+                replicas.append(Endpoint(await stack.enter_async_context(made)))
+                assert "you have not signed in" in str(
+                    await ask(replicas[-1], ANN, "tools/call", use("vault__whoami"))
+                )
+            store = open_store(load(str(tmp_path / "one" / "config.json"), {}), print)
+            grant = grant_at(upstream.url, ANN)
+            await asyncio.to_thread(PersonStore(store, ANN.id).save, grant)
+            for endpoint in replicas:
+                async with asyncio.timeout(PATIENCE):
+                    while "for ann" not in str(await ask(endpoint, ANN, "tools/call", use("vault__whoami"))):  # noqa: ASYNC110
+                        await asyncio.sleep(0.02)
+                assert "for ann" not in str(await ask(endpoint, BOB, "tools/call", use("vault__whoami")))
+            await asyncio.to_thread(PersonStore(store, ANN.id).remove, upstream.url)
+            for endpoint in replicas:
+                async with asyncio.timeout(PATIENCE):
+                    while "for ann" in str(await ask(endpoint, ANN, "tools/call", use("vault__whoami"))):  # noqa: ASYNC110
+                        await asyncio.sleep(0.02)
+            await asyncio.to_thread(store.close)
 
 
 async def test_access_and_programs_are_of_what_one_is_signed_in_to(tmp_path: Path) -> None:
