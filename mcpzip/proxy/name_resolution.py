@@ -85,6 +85,8 @@ class NameResolver:
         if record is not None and record.fetched_at is not None:
             return
         own = self._views.own(principal, server)
+        if own is not None and (needed := own.login_needed(server)) is not None:
+            raise needed
         health = self._pool.health(server) if own is None else own.health(server)
         if own is None and self._first_listings.is_starting(server, health):
             raise UpstreamUnavailableError(server, "it is still starting")

@@ -20,7 +20,7 @@ from mcpzip.auth.sign_ins import PersonSignIns, SignIns
 from mcpzip.catalog import Catalog, Listed, Update, View, merge
 from mcpzip.config import Config, ServerConfig
 from mcpzip.model import limits
-from mcpzip.model.errors import NEEDS_LOGIN, SIGN_IN_AT, McpzipError
+from mcpzip.model.errors import LoginNeededError, McpzipError
 from mcpzip.model.principal import PrincipalId
 from mcpzip.pins.gate import Gate
 from mcpzip.proxy.client_binding import ClientBinding
@@ -37,9 +37,11 @@ from mcpzip.proxy.sharing import Sharing
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.system.threads import in_thread
 from mcpzip.transport.base import BoundClient, Origin
-from mcpzip.transport.health import Health, Rest, at_start
+from mcpzip.transport.health import Health, Rest, at_start, problem
 from mcpzip.transport.pool import Pool
 
+_LOOK_EVERY = 0.5
+"""Seconds between two looks whether a person has signed in who is waited for."""
 SIGN_INS = "/sign-ins"
 """The path of the page where people sign in to servers."""
 MIN_AGE, MAX_AGE = 30.0, 3_600.0
@@ -248,10 +250,28 @@ class PersonUpstreams:
             return at_start(configured) if configured is not None else Health("idle")
         if server not in self._signed_in and server in self._unknown:
             return Health("failing", self._unknown[server])
-        if server not in self._signed_in:
-            why = self._ended.get(server) or "you have not signed in"
-            return Health("needs login", f"{NEEDS_LOGIN}: {why}. {SIGN_IN_AT}{self._page()}")
+        if (needed := self.login_needed(server)) is not None:
+            return Health("needs login", problem(needed))
         return self.pool.health(server)
+
+    def login_needed(self, server: str) -> LoginNeededError | None:
+        """The error for a request to ``server``, which is configured, while the person is not signed in to
+        it.
+        """
+        if server in self._signed_in or server in self._unknown or self._servers[server].problem:
+            return None
+        return LoginNeededError(server, self._ended.get(server) or "you have not signed in", self._page())
+
+    async def signs_in(self, server: str, seconds: float) -> bool:
+        """Whether the person signs in to ``server``, or does so again, within so many seconds."""
+        before, now = self._signed_in.get(server), asyncio.get_running_loop().time
+        until = now() + seconds
+        while (signed_in := self._signed_in.get(server)) in (None, before):
+            if now() >= until:
+                return False
+            await asyncio.sleep(_LOOK_EVERY)
+            await self.catch_up()
+        return signed_in is not None
 
     def take_up_reviews(self) -> None:
         """Has what somebody approved meanwhile listed anew."""

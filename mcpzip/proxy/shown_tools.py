@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from mcpzip.model.errors import (
     InsufficientScopeError,
+    LoginNeededError,
     McpzipError,
     NotCountedError,
     TooManyCallsError,
@@ -51,6 +52,29 @@ class ShownTools:
 
     async def call(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
         """See `Proxy.call`."""
+        try:
+            if exchange.principal is None or not self._current.per_user:
+                return await self._call(name, arguments, exchange)
+            return await self._call_after_sign_in(name, arguments, exchange)
+        except LoginNeededError as error:
+            return error_result(str(error))
+
+    async def _call_after_sign_in(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
+        """As `_call`; a person who has to sign in for it is asked to, if their client can be asked."""
+        from mcpzip.proxy.sign_in_question import SignInQuestion  # most configs need none
+
+        question = SignInQuestion(exchange)
+        try:
+            return await self._call(name, arguments, exchange)
+        except LoginNeededError as error:
+            own = self._views.own(exchange.principal, error.server)
+            asked = own is not None and await question.ask(error, own)
+            if asked is False:
+                raise
+            return asked if isinstance(asked, bytes) else await self._call(name, arguments, exchange)
+
+    async def _call(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
+        """As `call`, but raises LoginNeededError, too."""
         view = self._views.of(exchange.principal)
         exposure, config = view.exposure, self._current.config
         handler = self._handlers.get(name) if exposure.has_own(name) else None
@@ -86,7 +110,11 @@ class ShownTools:
                 if hidden is not None:
                     self._tool_caller.note_no_access(hidden.name, arguments or b"{}", exchange)
                 self._views.check_scopes(exchange.principal, hidden)
-        except (UpstreamRpcError, JsonRpcError, InsufficientScopeError):
+            for server in () if config.expose == "meta" else candidate_servers(name, view.enabled):
+                own = self._views.own(exchange.principal, server)
+                if own is not None and (needed := own.login_needed(server)) is not None:
+                    raise needed
+        except (UpstreamRpcError, JsonRpcError, InsufficientScopeError, LoginNeededError):
             raise
         except (TooManyCallsError, NotCountedError) as error:
             return text_result(str(error), meta={"retryAfter": error.retry_after}, is_error=True)

@@ -33,11 +33,12 @@ def token_of(who: Principal) -> str:
 class PersonalUpstream:
     """words: by person, what everything of theirs has in its name. said: by person, a description of a tool.
     asked: each method and who asked it. sessions: how many each person has begun.
+    params: of all requests.
     """
 
     def __init__(self, words: Mapping[str, str]) -> None:
         self.words, self.said, self.asked = dict(words), dict[str, str](), list[tuple[str, str]]()
-        self.sessions = Counter[str]()
+        self.sessions, self.params = Counter[str](), list[Json]()
         self.url = ""
         self._streams: dict[str, list[asyncio.Queue[bytes]]] = defaultdict(list)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -74,6 +75,7 @@ class PersonalUpstream:
         message = json.loads(await request.body())
         method, params = message.get("method", ""), message.get("params", {})
         self.asked.append((method, who))
+        self.params.append(params)
         if not who:
             return JSONResponse({"error": "invalid_token"}, 401, {"WWW-Authenticate": "Bearer"})
         if "id" not in message:

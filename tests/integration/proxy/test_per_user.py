@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from helpers.driver import PATIENCE, comes_true, proxy_of
-from helpers.people import ANN, BOB, Json, ask, own, person, use
+from helpers.driver import MODERN, PATIENCE, comes_true, proxy_of
+from helpers.people import ANN, BOB, META, Json, ask, own, person, use
 from helpers.personal_upstream import PersonalUpstream, grant_at, personal_upstream, signed_in, signed_out
 from helpers.store_servers import RedisServer, running
 from hypothesis import HealthCheck, given, settings
@@ -25,7 +25,8 @@ from mcpzip.config.reading import load, parse
 from mcpzip.model import limits
 from mcpzip.model.principal import Principal
 from mcpzip.pins.review import Review
-from mcpzip.proxy.exchange import Client
+from mcpzip.proxy import person_upstreams, sign_in_question
+from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.wire import Era
@@ -242,6 +243,77 @@ async def test_a_sign_in_in_the_store_is_one_for_all_replicas(
                     while "for ann" in str(await ask(endpoint, ANN, "tools/call", use("vault__whoami"))):  # noqa: ASYNC110
                         await asyncio.sleep(0.02)
             await asyncio.to_thread(store.close)
+
+
+URL_MODE = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {"elicitation": {"url": {}}}}
+CAN_OPEN = json.dumps(URL_MODE[f"{META}clientCapabilities"]).encode()
+
+
+async def asked(endpoint: Endpoint, who: Principal, params: Json, client: Client | None = None) -> Json:
+    """The reply to a call by a client that can open a page."""
+    client = client or Client(Era.MODERN, CAN_OPEN, has_session=False, principal=who)
+    exchange = Exchange(
+        client, b"1", json.dumps({"_meta": URL_MODE, **params}).encode(), capabilities=CAN_OPEN
+    )
+    result = endpoint.begin("tools/call", exchange)
+    return dict(json.loads(result if isinstance(result, bytes) else await result))
+
+
+async def test_a_modern_client_is_asked_to_open_the_page(
+    vault: tuple[Endpoint, PersonalUpstream], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint, upstream = vault
+    monkeypatch.setattr(person_upstreams, "_LOOK_EVERY", 0.005)
+    call = use("vault__whoami")
+    reply = await asked(endpoint, ANN, call)
+    assert reply["resultType"] == "input_required"
+    ((key, question),) = reply["inputRequests"].items()
+    assert question["method"] == "elicitation/create"
+    assert (question["params"]["mode"], question["params"]["url"]) == ("url", LINK)
+    for action in ("decline", "cancel"):
+        refused = await asked(endpoint, ANN, {**call, "inputResponses": {key: {"action": action}}})
+        assert "you have not signed in" in called(refused)
+    waiting = asyncio.create_task(
+        asked(endpoint, ANN, {**call, "inputResponses": {key: {"action": "accept"}}})
+    )
+    bob = asyncio.create_task(asked(endpoint, BOB, {**call, "inputResponses": {key: {"action": "accept"}}}))
+    await asyncio.sleep(0)
+    signed_in(tmp_path, upstream.url, ANN)
+    assert called(await waiting) == "for ann: zygote"
+    assert not bob.done()  # who waits for his own
+    monkeypatch.setattr(sign_in_question, "PATIENCE", 0.0)
+    late = await asked(endpoint, BOB, {**call, "inputResponses": {key: {"action": "accept"}}})
+    assert "you have not signed in" in called(late)
+    signed_in(tmp_path, upstream.url, BOB)
+    assert called(await bob) == "for bob: platypus"
+    assert "inputResponses" not in str(upstream.params)
+
+
+async def test_a_legacy_client_is_asked_to_open_the_page(
+    vault: tuple[Endpoint, PersonalUpstream], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint, upstream = vault
+    monkeypatch.setattr(person_upstreams, "_LOOK_EVERY", 0.005)
+    questions: list[Json] = []
+
+    async def answer(method: str, params: bytes | None) -> bytes:
+        questions.append({"method": method, **json.loads(params or b"{}")})
+        signed_in(tmp_path, upstream.url, ANN)
+        return b'{"action":"accept"}'
+
+    client = Client(Era.LEGACY, CAN_OPEN, request=answer, principal=ANN)
+    endpoint.joined(client)
+    assert called(await asked(endpoint, ANN, use("vault__whoami"), client)) == "for ann: zygote"
+    (question,) = questions
+    assert (question["method"], question["mode"], question["url"]) == ("elicitation/create", "url", LINK)
+    assert len(question["elicitationId"]) > 16
+    await endpoint.left(client)
+
+
+async def test_in_direct_the_page_is_named_too(tmp_path: Path, upstream: PersonalUpstream) -> None:
+    async with proxy_of(tmp_path, others=per_user(upstream), http=HTTP, expose="direct") as proxy:
+        reply = await ask(Endpoint(proxy), ANN, "tools/call", {"name": "vault__whoami"})
+        assert f"Sign in at {LINK}" in called(reply)
 
 
 async def test_access_and_programs_are_of_what_one_is_signed_in_to(tmp_path: Path) -> None:
