@@ -122,6 +122,12 @@ class PersonUpstreams:
         """
         return self._signed_in.get(server)
 
+    def ended(self, server: str) -> str:
+        """Why the sign-in to ``server`` has ended, as a part of a sentence; "" if it has not, or there was
+        none.
+        """
+        return self._ended.get(server, "")
+
     async def catch_up(self) -> None:
         """Until what the person is signed in to is listed, FIRST_LISTING seconds at most, and what they are
         not signed in to any more is forgotten.

@@ -38,7 +38,6 @@ from mcpzip.proxy.person_upstreams import SIGN_INS, PersonUpstreams
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.system.tasks import cancel, retrieve_exception
 from mcpzip.system.threads import in_thread
-from mcpzip.transport.health import State
 from mcpzip.ui.team.issuer_session import IssuerSession
 from mcpzip.ui.team.issuer_sign_in import SignInError
 from mcpzip.ui.team.limits import (
@@ -55,10 +54,11 @@ CALLBACK = f"{SIGN_INS}/callback"
 
 
 class SignInRow(msgspec.Struct, frozen=True):
-    """How a person is signed in to a server. since: Unix s; None if they are not. tools: how many."""
+    """How a person is signed in to a server. since: Unix s; None if they are not. reason: what is wrong.
+    tools: how many.
+    """
 
     name: str
-    state: State
     reason: str
     since: float | None
     tools: int
@@ -148,7 +148,10 @@ class UpstreamSignIns:
         for name in sorted(servers):
             health, record = own.health(name), catalog.servers.get(name)
             tools = 0 if record is None else len(record.entries)
-            rows.append(SignInRow(name, health.state, health.reason, own.signed_in_since(name), tools))
+            since = own.signed_in_since(name)
+            is_out = since is None and health.state == "needs login"
+            reason = own.ended(name) if is_out else health.reason
+            rows.append(SignInRow(name, reason, since, tools))
         return rows
 
     # --- signing in
