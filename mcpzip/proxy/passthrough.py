@@ -281,7 +281,7 @@ class Passthrough:
         return await self._way(exchange.principal, server).pipeline.send(exchange, request)
 
     def pipeline_of(self, principal: Principal | None, server: str) -> CallPipeline:
-        """The way of requests of ``principal`` to ``server``."""
+        """The way of requests of ``principal`` to ``server``. Raises LoginNeededError."""
         return self._way(principal, server).pipeline
 
     @property
@@ -290,8 +290,13 @@ class Passthrough:
         return [self._shared.pipeline, *(each.pipeline for each in self._views.kept_upstreams())]
 
     def _way(self, principal: Principal | None, server: str) -> Way:
+        """Raises LoginNeededError for a person who has to sign in first: nothing is asked before."""
         own = self._views.own(principal, server)
-        return self._shared if own is None else Way(own.pool, own.pipeline, own.guard)
+        if own is None:
+            return self._shared
+        if (needed := own.login_needed(server)) is not None:
+            raise needed
+        return Way(own.pool, own.pipeline, own.guard)
 
 
 def _too_many() -> JsonRpcError:

@@ -426,6 +426,8 @@ async def test_the_reply_is_that_of_a_proxy_to_which_nobody_else_signed_in(
     assert "zygote" not in reply or "zygote" in json.dumps(params) or "for bob" in reply
     assert {who for _, who in upstream.asked} <= {"bob"}
     stranger = told(await ask(whole, person("eve"), method, params))
+    assert stranger == told(await ask(alone, person("eve"), method, params))
+    assert {who for _, who in upstream.asked} <= {"bob"}  # nothing is asked for who isn't signed in
     assert "for ann" not in stranger
     assert "for bob" not in stranger
     assert [word for word in WORDS.values() if word in stranger and word not in json.dumps(params)] == []
