@@ -79,7 +79,7 @@ SERVE = {
     "log_writer orphans pipes private_files process process_activity reaper signals tasks threads "
     "write_queue",
     "mcpzip.transport": "abandoned_requests base circuit closing connection deadlines expiry handshake "
-    "jsonrpc listing login_wait opening pagination pool requesters server_state server_states "
+    "jsonrpc listing login_wait opening pagination pool requesters server_state server_states session_times "
     "signing start_queue stdio subscription",
     "mcpzip.wire": "client_info",
 }
