@@ -28,6 +28,14 @@ USE_DECAY_STEP = 3_600.0
 """Seconds after which the counts of past use are computed again; they decay by 0.2 % in that time."""
 
 
+def _usage_of(config: Config, warn: Callable[[str], None]) -> UsageStore:
+    if config.store is None:
+        return UsageStore(usage_path(config.path), warn)
+    from mcpzip.proxy.shared_usage import SharedUsage  # most configs have no store
+
+    return UsageStore(usage_path(config.path), warn, shared=SharedUsage(config.store))
+
+
 def _boosts(config: Config) -> dict[str, float]:
     return {name: server.boost for name, server in config.servers.items() if server.boost != 1}
 
@@ -78,7 +86,7 @@ class ToolSearch:
         """
         return cls(
             _boosts(config),
-            UsageStore(usage_path(config.path), warn) if config.search.learn else None,
+            _usage_of(config, warn) if config.search.learn else None,
             remote_tiers(config) if remote else None,
         )
 
@@ -148,6 +156,8 @@ class ToolSearch:
             self._catalog = catalog
             self._stale = frozenset(name for name, record in catalog.servers.items() if record.failing)
         usage, step = self._usage, self._clock() // USE_DECAY_STEP
+        if usage is not None:
+            usage.look()
         key = (failing, self._stale, *((usage.revision, step) if usage else ()))
         if key != self._signals_key:
             self._signals = Signals(self._boosts, usage.counts() if usage else {}, failing, self._stale)

@@ -19,6 +19,7 @@ version is
 import math
 import os
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -61,8 +62,19 @@ UseCounts = Mapping[str, UseCount]
 """By the name of the tool."""
 
 
-class _File(Head):
+class Marks(NamedTuple):
+    """What a file has to do with the counts that machines share (`shared_usage`). origin: its id, "" for none
+    yet. seen: the last entry that was taken up.
+    """
+
+    origin: str = ""
+    seen: int = 0
+
+
+class _File(Head, omit_defaults=True):
     tools: dict[str, UseCount]
+    origin: str = ""
+    seen: int = 0
 
 
 class UnusableUsageFileError(Exception):
@@ -126,20 +138,31 @@ def load(path: str) -> tuple[dict[str, UseCount], tuple[str, ...]]:
                 f"{path} {error}: it is left alone, and uses of tools are not counted"
             ) from None
         return {}, (f"{path} {error}: the counts of used tools start anew.",)
-    return {name: use for name, use in tools.items() if _is_sound(use)}, ()
+    return {name: use for name, use in tools.items() if is_sound(use)}, ()
 
 
-def save(path: str, uses: UseCounts, now: float) -> dict[str, UseCount]:
-    """Writes ``uses`` to ``path``, readable only by the owner, without those with too low counts. Returns
-    what was written. Raises OSError.
+def marks_of(path: str) -> Marks:
+    """The marks of the file at ``path``; those of a new one if it can't be read."""
+    try:
+        file = FORMAT.decode(read_state(path, limits.USAGE), _File)
+    except (OSError, UnusableError):
+        return Marks()
+    return Marks(file.origin[:64], max(file.seen, 0))
+
+
+def save(path: str, uses: UseCounts, now: float, marks: Marks | None = None) -> dict[str, UseCount]:
+    """Writes ``uses`` to ``path``, readable only by the owner, without those with too low counts. marks: None
+    for those that are there. Returns what was written. Raises OSError.
     """
+    origin, seen = marks_of(path) if marks is None else marks
     kept = {
         name: uses[name] for name in counts(uses, now) if name.isprintable()
     }  # lone surrogates can't be encoded
     tools = {
         name: UseCount(round(use.calls, 4), round(min(use.at, now))) for name, use in sorted(kept.items())
     }
-    write_state(path, msgspec.json.encode(_File(FORMAT.name, FORMAT.version, tools)), limits.USAGE)
+    file = _File(FORMAT.name, FORMAT.version, tools, origin, seen)
+    write_state(path, msgspec.json.encode(file), limits.USAGE)
     return tools
 
 
@@ -149,7 +172,9 @@ def forget(path: str, names: Collection[str] | None, now: float) -> tuple[str, .
     """
     kept, _ = load(path)
     gone = tuple(sorted(kept if names is None else set(names) & kept.keys()))
-    if names is None:
+    if names is None and marks_of(path) != Marks():  # else all that others have told would be new
+        save(path, {}, now)
+    elif names is None:
         try:
             os.unlink(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -159,5 +184,6 @@ def forget(path: str, names: Collection[str] | None, now: float) -> tuple[str, .
     return gone
 
 
-def _is_sound(use: UseCount) -> bool:
+def is_sound(use: UseCount) -> bool:
+    """Whether mcpzip may have counted it."""
     return 0 < use.calls < 1e9 and abs(use.at) < 1e12

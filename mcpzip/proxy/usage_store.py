@@ -1,15 +1,35 @@
 """The counts of used tools while mcpzip runs, which are added to the file now and then (`tool_usage`)."""
 
 import math
+import secrets
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from mcpzip.proxy.tool_usage import UnusableUsageFileError, UseCount, UseCounts, added, counts, load, save
+from mcpzip.model.limits import STORE_TIME
+from mcpzip.proxy.tool_usage import (
+    Marks,
+    UnusableUsageFileError,
+    UseCount,
+    UseCounts,
+    added,
+    counts,
+    load,
+    marks_of,
+    save,
+)
 from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.threads import in_thread
 
+if TYPE_CHECKING:
+    from mcpzip.proxy.shared_usage import SharedUsage
+
 SAVE_AFTER = 3.0
 """Seconds from a call until it is saved."""
+HEAR_AFTER = 60.0
+"""Seconds after which it is looked at what others have counted."""
+_CLOSING = 0.5
+"""Seconds for the store at the end."""
 
 _ONE_TIME = 60.0
 """Seconds within which calls count as of one time: to decay each would take longer than all else about it."""
@@ -23,9 +43,16 @@ class UsageStore:
     """
 
     def __init__(
-        self, path: str, warn: Callable[[str], None], clock: Callable[[], float] = time.time
+        self,
+        path: str,
+        warn: Callable[[str], None],
+        clock: Callable[[], float] = time.time,
+        shared: "SharedUsage | None" = None,
     ) -> None:
-        self._path, self._warn, self._clock = path, warn, clock
+        """shared: what machines tell each other; None without a store."""
+        self._path, self._warn, self._clock, self._shared = path, warn, clock, shared
+        self._untold: UseCounts = {}
+        self._heard_at, self._told_in = -math.inf, STORE_TIME
         self._saved: UseCounts | None = None  # the file when it was last read or written
         self._earlier: dict[str, UseCount] = {}  # since then
         self._calls: dict[str, int] = {}  # the newest of these, by tool
@@ -53,13 +80,22 @@ class UsageStore:
         uses = added(added(self._saved, self._being_saved), self._unsaved())
         return counts(uses, self._clock())
 
+    def look(self) -> None:
+        """Hears now and then what others have counted. It returns at once."""
+        if self._shared is not None and not self._broken and self._clock() - self._heard_at > HEAR_AFTER:
+            self._heard_at = self._clock()
+            self._saving.want(0.0)
+
     def _unsaved(self) -> dict[str, UseCount]:
         newest = {name: UseCount(float(calls), self._called_at) for name, calls in self._calls.items()}
         return added(self._earlier, newest)
 
     async def close(self) -> None:
         """Saves what is unsaved."""
+        self._told_in = _CLOSING
         await self._saving.flush()
+        if self._shared is not None:
+            await in_thread(self._shared.close, "usage")
 
     def _load(self) -> UseCounts:
         try:
@@ -81,14 +117,37 @@ class UsageStore:
         self._being_saved, self._earlier, self._calls = unsaved, {}, {}
         if self._saved is None:
             self._saved = self._load()
+        before = self._saved
         try:
             if not self._broken:
                 self._saved = await in_thread(lambda: self._add(unsaved, now), "keep usage")
         except (OSError, UnusableUsageFileError) as error:
             self._give_up(error)
         self._being_saved = {}
-        self.revision += 1
+        if unsaved or self._saved != before:
+            self.revision += 1
 
     def _add(self, unsaved: UseCounts, now: float) -> UseCounts:
         kept, _ = load(self._path)
-        return save(self._path, added(kept, unsaved), now)
+        if self._shared is None:
+            return save(self._path, added(kept, unsaved), now)
+        before = marks_of(self._path)
+        marks = before if before.origin else Marks(secrets.token_hex(8))
+        heard, marks = self._exchanged(self._shared, marks, unsaved, now)
+        if not unsaved and not heard and marks == before:
+            return kept
+        return save(self._path, added(added(kept, unsaved), heard), now, marks)
+
+    def _exchanged(
+        self, shared: "SharedUsage", marks: Marks, unsaved: UseCounts, now: float
+    ) -> tuple[UseCounts, Marks]:
+        """What others have counted, as far as the store can be used; and the marks from then on."""
+        self._untold = added(self._untold, unsaved)
+        try:
+            shared.tell(marks.origin, self._untold, self._told_in)
+            self._untold = {}
+            heard, seen = shared.hear(marks.origin, marks.seen, now, self._told_in)
+        except OSError:  # a TimeoutError is one, too; what is untold waits
+            self._untold = {name: self._untold[name] for name in counts(self._untold, now)}
+            return {}, marks
+        return heard, marks._replace(seen=seen)

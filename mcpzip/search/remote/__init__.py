@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mcpzip.search.remote.gemini import Gemini
     from mcpzip.search.remote.llm_cache import LlmCache
     from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
+    from mcpzip.search.remote.shared_answers import SharedAnswers
 
 MIN_SELECTED = 10
 """The least limit for the model, so that its cached answer also serves a larger limit later."""
@@ -46,6 +47,7 @@ class RemoteTiers:
     gemini: "Gemini | None" = None
     semantic: "RemoteSemanticTier | None" = None
     _llm_cache: "LlmCache | None" = None
+    _shared_answers: "SharedAnswers | None" = None
 
     def __init__(
         self,
@@ -64,6 +66,10 @@ class RemoteTiers:
 
             self.gemini = Gemini(config.gemini_api_key, search.model, search.llm_deadline, clock=clock)
             self._llm_cache = LlmCache(cache_path(config.path, "llm-answers.json"), now)
+            if config.store is not None:
+                from mcpzip.search.remote.shared_answers import SharedAnswers
+
+                self._shared_answers = SharedAnswers(config.store, now)
         if search.semantic.provider in EMBEDDERS:
             from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
 
@@ -113,6 +119,8 @@ class RemoteTiers:
         if self.gemini is not None:
             await self.gemini.aclose()
         await self._saving.flush()
+        if self._shared_answers is not None:
+            await self._shared_answers.close()
 
     async def _choose(
         self, gemini: "Gemini", query: str, shortlist: Sequence[Entry], limit: int
@@ -126,12 +134,17 @@ class RemoteTiers:
         assert cache is not None
         key = key_of(self._version, gemini.model, query, limit, (entry.name for entry in shortlist))
         names = cache.get(key)
+        if names is None and self._shared_answers is not None:
+            await self._shared_answers.hear(cache)
+            names = cache.get(key)
         if names is not None:
             return TierAnswer(LLM, "gemini", scores(names))
         answer = await gemini.rank(query, shortlist, limit)
         if isinstance(answer, TierAnswer) and answer.scores:
             cache.put(key, tuple(answer.scores))
             self._saving.want(0.0)
+            if self._shared_answers is not None:
+                self._shared_answers.tell(key, list(answer.scores))
         return answer
 
     async def _save(self) -> None:

@@ -48,10 +48,16 @@ class LlmCache:
 
     def put(self, key: str, names: Sequence[str]) -> None:
         """Store ``names`` under ``key``; in the file only after `save`."""
+        self.add(key, names, self._clock())
+
+    def add(self, key: str, names: Sequence[str], at: float) -> None:
+        """The same for an answer that was given at the time ``at``, unless there is a later one."""
         if self._answers is None:
             self._answers = self._read()
-        self._unsaved[key] = self._answers[key] = _Answer(self._clock(), list(names))
-        self._answers = self._newest(self._answers)
+        known = self._answers.get(key)
+        if known is None or known.at <= at:
+            self._unsaved[key] = self._answers[key] = _Answer(at, list(names))
+            self._answers = self._newest(self._answers)
 
     def save(self) -> None:
         """Add the new answers to the file. Blocks. Answers that can't be written are lost at the end."""
