@@ -64,8 +64,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two test processes more than there are cores: half of the tests mostly wait for what they start."""
-    return (os.cpu_count() or 1) + 2
+    """Three test processes more than there are cores: half of the tests mostly wait for what they start."""
+    return (os.cpu_count() or 1) + 3
 
 
 @pytest.hookimpl(wrapper=True)
