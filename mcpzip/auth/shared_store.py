@@ -30,10 +30,11 @@ from mcpzip.auth.shared_record import decode, encode, opened, settled
 from mcpzip.model.errors import StoreError
 from mcpzip.model.principal import PrincipalId
 from mcpzip.store.records import Key, Lease
+from mcpzip.store.sealed_table import SealedTable
 from mcpzip.store.thread import StoreThread
 from mcpzip.system.backoff import Backoff
 from mcpzip.system.formats import UnusableError
-from mcpzip.system.sealing import KeyRing, SealingMissingError
+from mcpzip.system.sealing import KeyRing
 from mcpzip.system.tasks import retrieve_exception, run_to_completion
 
 TABLE = CHANNEL = "sign-ins"
@@ -86,12 +87,12 @@ class SharedStore:
         warn: Callable[[str], None],
         times: Times = USUAL,
     ) -> None:
-        self._thread, self._make_ring, self._namespace = thread, make_ring, namespace
+        self._thread, self._namespace = thread, namespace
+        self._sealed = SealedTable(thread, make_ring, namespace, TABLE)
         self._warn, self._times = warn, times
         self._owner = secrets.token_hex(8)
         self._told: set[str] = set()
         # All of this belongs to the store's loop, but for `signature`, which reads one member of a dict.
-        self._ring: KeyRing | None = None
         self._known: dict[str, _Known] = {}
         self._versions: dict[str, int] = {}
         self._writes = 0
@@ -175,14 +176,7 @@ class SharedStore:
         self._known[name], self._versions[name] = known, known.version
 
     def _keys(self) -> KeyRing:
-        if self._ring is None:
-            try:
-                self._ring = self._make_ring()
-            except SealingMissingError:
-                remedy = 'Install it with: pip install "mcpzip[redis]", or "mcpzip[postgres]".'
-                place = self._thread.store.place
-                raise StoreError(place, "refused", "it needs the package cryptography", remedy) from None
-        return self._ring
+        return self._sealed.ring()
 
     async def _save(self, grant: Grant) -> Grant:
         name = codec.key(grant.url, grant.person)

@@ -5,6 +5,8 @@ The rule: no affinity, and no balancer that knows MCP. How replicas share what t
 """
 
 import secrets
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from mcpzip.wire import MODERN_VERSION, join_object, quote, split_object
 from mcpzip_conformance.check import CONTRACT, MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect, saw
@@ -30,7 +32,7 @@ from mcpzip_conformance.compare_conversation import method_of, unanswered
 from mcpzip_conformance.errors import Finding, NoAnswerError
 from mcpzip_conformance.issuer import PEOPLE
 from mcpzip_conformance.player import Player
-from mcpzip_conformance.raw_http import PING, RawHttp
+from mcpzip_conformance.raw_http import PING, RawHttp, Response
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.scene import SHOP, server, tool
 from mcpzip_conformance.stage import Stage
@@ -72,20 +74,22 @@ async def modern(stage: Stage) -> None:
 @check("replicas.forged-session", MUST, HIJACKING, needs=REPLICAS)
 async def forged_session(stage: Stage) -> None:
     """An invented, a shortened and a changed session id are refused by every replica."""
-    cluster = await stage.replicas(remote(stage, ECHO))
-    async with RawHttp(stage, cluster.players[0]) as http:
-        headers = await session_of(http)
-        for number in cluster.numbers:
-            cluster.send_to(cluster.players[0], number)
-            for how, id in _forged(headers[SESSION]):
-                told = await http.post(PING, {**headers, SESSION: id})
-                expect(refused(told), f"At replica {number + 1} {how} session id is answered with {told}.")
+    async with aclosing(_answers_to_forged(stage)) as answers:
+        async for where, told in answers:
+            expect(refused(told), f"{where} is answered with {told}.")
 
 
 @check("replicas.forged-session-unknown", SHOULD, SESSIONS, needs=REPLICAS)
 async def forged_session_unknown(stage: Stage) -> None:
     """A session id that no replica made is answered with 404 by every replica, which tells a client to begin
     a new session."""
+    async with aclosing(_answers_to_forged(stage)) as answers:
+        async for where, told in answers:
+            expect(told.status == 404, f"{where} is answered with {told}.")
+
+
+async def _answers_to_forged(stage: Stage) -> AsyncGenerator[tuple[str, Response], None]:
+    """What each replica answers to each session id that none has made, with a name for where and which."""
     cluster = await stage.replicas(remote(stage, ECHO))
     async with RawHttp(stage, cluster.players[0]) as http:
         headers = await session_of(http)
@@ -93,9 +97,7 @@ async def forged_session_unknown(stage: Stage) -> None:
             cluster.send_to(cluster.players[0], number)
             for how, id in _forged(headers[SESSION]):
                 told = await http.post(PING, {**headers, SESSION: id})
-                expect(
-                    told.status == 404, f"At replica {number + 1} {how} session id is answered with {told}."
-                )
+                yield f"At replica {number + 1} {how} session id", told
 
 
 def _forged(id: str) -> list[tuple[str, str]]:
