@@ -20,7 +20,9 @@ _KEY_BYTES = 32
 
 
 class CheckValues:
-    """The values of one check. folder: of the check."""
+    """The values of one check. folder: of the check; store: the address of the store, ``HOST:PORT``."""
+
+    store = ""
 
     def __init__(self, subject: Subject, folder: Path) -> None:
         self._subject, self._folder = subject, folder
@@ -30,6 +32,8 @@ class CheckValues:
             "private_port": lambda port: str(free_port()),
             "shared": lambda port: self._shared(),
             "key": lambda port: self._word("key"),
+            "new_key": lambda port: self._word("new_key"),
+            "store": lambda port: self.store,
             "token": lambda port: self._word("token"),
             "other_token": lambda port: self._word("other_token"),
             "issuer": lambda port: self._issuer_for(port).url,
@@ -83,5 +87,5 @@ class CheckValues:
     def _word(self, name: str) -> str:
         if name not in self._words:
             random = secrets.token_bytes(_KEY_BYTES)
-            self._words[name] = base64.b64encode(random).decode() if name == "key" else random.hex()
+            self._words[name] = base64.b64encode(random).decode() if "key" in name else random.hex()
         return self._words[name]

@@ -7,11 +7,12 @@ gives them.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from urllib.parse import urlsplit
 
 import httpx
 
+from mcpzip_conformance.declaration import Change
 from mcpzip_conformance.errors import Finding, NoAnswerError
 from mcpzip_conformance.http_subject import Listening
 from mcpzip_conformance.player import Player
@@ -19,8 +20,8 @@ from mcpzip_conformance.player import Player
 _EACH = 0.01
 """Seconds between two attempts to connect."""
 
-Starting = Callable[[], Awaitable[Listening]]
-"""Starts the process of one replica, always with the same ports, home and config."""
+Starting = Callable[[Change | None], Awaitable[Listening]]
+"""Starts the process of one replica with this change, always with the same ports and home."""
 
 
 class Replica:
@@ -35,11 +36,12 @@ class Replica:
         """Where it serves."""
         return self.listening.url
 
-    async def start(self) -> None:
-        """Start it, or start it again when its process has ended. Raises Finding."""
+    async def start(self, change: Change | None = None) -> None:
+        """Start it, or start it again when its process has ended. change: what is different of it than in the
+        subject's file. Raises Finding."""
         if hasattr(self, "listening"):
             await self.listening.process.end(0.0)
-        self.listening = await self._start()
+        self.listening = await self._start(change)
 
     async def kill(self) -> None:
         """SIGKILL, for it alone."""
@@ -133,9 +135,11 @@ class Cluster:
         """Of its replicas, from 0."""
         return range(len(self.replicas))
 
-    async def start(self) -> None:
-        """Start every replica. Raises Finding."""
-        begun = await asyncio.gather(*(each.start() for each in self.replicas), return_exceptions=True)
+    async def start(self, changes: Sequence[Change | None] = ()) -> None:
+        """Start every replica. changes: of each, if there are some. Raises Finding."""
+        changes = changes or [None] * len(self)
+        starts = (each.start(change) for each, change in zip(self.replicas, changes, strict=True))
+        begun = await asyncio.gather(*starts, return_exceptions=True)
         if wrong := next((each for each in begun if each is not None), None):
             raise wrong
 

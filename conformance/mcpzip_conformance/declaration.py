@@ -36,6 +36,9 @@ FEATURES: Mapping[str, str] = {
     "people": "tells people apart by their tokens",
     "issuer": "requires tokens of an authorization server, which the runner plays",
     "replicas": "serves from several processes, to any of which each request may go",
+    "key-rotation": "has a key that is replaced while it serves",
+    "versions": "serves from processes of two versions at the same time",
+    "store": "has a store that all of its processes share",
 }
 """The features that a check can need and a subject can lack."""
 
@@ -259,11 +262,45 @@ class Authorization(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     typ: str = "at+jwt"
 
 
+class Change(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is different of a process that is started again. config: laid over ``config.template``: tables key
+    by key, anything else replaced; env: more variables; command: instead of ``start.command``, () for the
+    same."""
+
+    config: dict[str, object] = {}
+    env: dict[str, str] = {}
+    command: tuple[str, ...] = ()
+
+
+class Store(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The store that all of its processes share. command: starts one for each check, which takes connections
+    on ``{store_port}``, and may keep files in ``{store_folder}``; or address: ``HOST:PORT`` of one that
+    runs."""
+
+    command: tuple[str, ...] = ()
+    address: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.command) == bool(self.address):
+            raise ValueError("it has both" if self.address else "it has no command")
+        host, colon, port = self.address.rpartition(":")
+        if self.address and not (host and colon and port.isdecimal() and 0 < int(port) < 65_536):
+            raise ValueError(f"{self.address!r} is no address; write HOST:PORT")
+
+
 class Replicas(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """That its command can be started several times, and each request may go to any of these processes.
-    count: how many the checks start."""
+
+    count: how many the checks start; key_rotation: how the key is replaced: the changes, in order, with each
+    of which all processes are started again one after another, the last without the former key;
+    other_version: the change that makes a process one of another version; store: that all of them share,
+    None for none.
+    """
 
     count: int = 2
+    key_rotation: tuple[Change, ...] = ()
+    other_version: Change | None = None
+    store: Store | None = None
 
     def __post_init__(self) -> None:
         if not 2 <= self.count <= 4:

@@ -5,24 +5,18 @@ The rule: after a check, none of its processes runs and none of its files is lef
 
 import asyncio
 import math
-import shlex
 import shutil
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import msgspec
-from mcpzip_fakes.errors import ScenarioError
 from mcpzip_fakes.in_process import can_play
-from mcpzip_fakes.launch import Fakes, FakeServer
+from mcpzip_fakes.launch import FakeServer
 from mcpzip_fakes.record import Record
-from msgspec import UNSET
 
 from mcpzip.wire import LATEST_LEGACY_VERSION
 from mcpzip_conformance.channel.http import HttpChannel
@@ -33,17 +27,18 @@ from mcpzip_conformance.check_values import CheckValues
 from mcpzip_conformance.client import PATIENCE, Answer, Client
 from mcpzip_conformance.cluster import Cluster, Replica
 from mcpzip_conformance.compare_json import Likeness, diff, lines
-from mcpzip_conformance.errors import ControlError, Finding, NotPlayableError
-from mcpzip_conformance.http_subject import Listening, free_port
-from mcpzip_conformance.installation import required
+from mcpzip_conformance.declaration import Change
+from mcpzip_conformance.errors import ControlError, Finding
+from mcpzip_conformance.http_subject import Listening
 from mcpzip_conformance.issuer import PEOPLE
+from mcpzip_conformance.launching import Launcher, Prepared
 from mcpzip_conformance.player import CLIENT_INFO, TO_START, Player
-from mcpzip_conformance.processes import end_named, environment
+from mcpzip_conformance.processes import end_named
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.route import Route
 from mcpzip_conformance.scene import Scene, Server
+from mcpzip_conformance.store import RunningStore
 from mcpzip_conformance.subject import Prompts, Resources, Start, Subject, Tools
-from mcpzip_conformance.template import as_json, fill, fill_words, places_in
 from mcpzip_conformance.transcript import Transcript
 from mcpzip_conformance.verdict import Measure
 
@@ -59,17 +54,6 @@ STRAIGHT = Subject(
 Answers = Mapping[str, Answer]
 _TO_END = 2.0
 """Seconds that a process which serves several clients on stdio may take to end after the last one left."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """How a process of the subject is started. url: "" for stdio; port: of a subject on HTTP."""
-
-    command: list[str]
-    env: dict[str, str]
-    cwd: Path
-    url: str
-    port: int
 
 
 class Stage:
@@ -88,12 +72,12 @@ class Stage:
         """Of each client on stdio to the subject: the command, its environment and its working directory."""
         self._fakes: dict[str, FakeServer] = {}
         self._clusters: list[Cluster] = []
-        self._configs = 0
+        self._store: RunningStore | None = None
 
     async def __aenter__(self) -> Self:
         self._folder = Path(tempfile.mkdtemp(prefix="mcp-conformance-"))
         self.values = CheckValues(self.subject, self._folder)
-        self._running = Fakes(self._folder / "fakes")
+        self._launcher = Launcher(self.subject, self._folder, self.values, self.patience)
         return self
 
     async def __aexit__(
@@ -108,7 +92,9 @@ class Stage:
             await end_named(self._folder, _TO_END if daemon else 0.0)
         finally:
             try:
-                self._running.stop()
+                if self._store is not None:
+                    await self._store.end()
+                self._launcher.stop()
                 self.values.stop()
             finally:
                 shutil.rmtree(self._folder, ignore_errors=True)
@@ -137,7 +123,7 @@ class Stage:
             client.channel = InProcessChannel(server.scenario, fake.record, client)
         else:
             command = list(server.command) or fake.command
-            env, cwd = self._surroundings({**fake.env, **server.env})
+            env, cwd = self._launcher.surroundings({**fake.env, **server.env})
             client.channel = await StdioChannel.start(command, client, env=env, cwd=cwd)
         self._clients.append(client)
         player = Player(client, Route(STRAIGHT), version)
@@ -173,11 +159,14 @@ class Stage:
         info: bytes = CLIENT_INFO,
     ) -> Player:
         """As `through`, but before the handshake."""
-        prepared = self._prepared(servers, [self._fake(server) for server in servers], more=env or {})
+        await self._start_store()
+        prepared = self._launcher.prepared(
+            servers, [self._fake(server) for server in servers], more=env or {}
+        )
         client = Client(self.patience, answers)
         self.transcripts.append(client.transcript)
         if prepared.url:
-            listening = await self._listening(prepared)
+            listening = await self._launcher.listening(prepared)
             kind = SseChannel if self.subject.start.transport == "sse" else HttpChannel
             client.channel = kind(
                 listening.url, listening.process, client, headers={**self.credentials(), **(headers or {})}
@@ -222,16 +211,22 @@ class Stage:
         await other.open()
         return other
 
-    async def replicas(self, *servers: Server, answers: Answers | None = None) -> Cluster:
+    async def replicas(
+        self, *servers: Server, answers: Answers | None = None, changes: Sequence[Change | None] = ()
+    ) -> Cluster:
         """The replicas of the subject in front of ``servers``, each with a client whose session began there,
-        and with its tools listed. answers: of these clients. The check must need replicas."""
+        and with its tools listed. answers: of these clients; changes: of each replica. The check must need
+        replicas."""
         declared = self.subject.replicas
         assert declared is not None, "a check of replicas must need the feature"
+        await self._start_store()
         fakes = [self._fake(server) for server in servers]
-        prepared = [self._prepared(servers, fakes, home=f"home-{number}") for number in range(declared.count)]
-        cluster = Cluster([Replica(partial(self._listening, each)) for each in prepared])
+        prepared = [
+            self._launcher.prepared(servers, fakes, home=f"home-{number}") for number in range(declared.count)
+        ]
+        cluster = Cluster([Replica(partial(self._replica_started, each)) for each in prepared])
         self._clusters.append(cluster)
-        await cluster.start()
+        await cluster.start(changes)
         route = self._route(servers)
         for number in cluster.numbers:
             player = await self.client_of(cluster, route, at=number, answers=answers)
@@ -338,20 +333,26 @@ class Stage:
 
     # Processes and files
 
+    @property
+    def store(self) -> RunningStore:
+        """The store of the subject, which must have been started, and have one."""
+        if self._store is None:
+            raise ControlError("a check of the store must need the feature, and start the subject first")
+        return self._store
+
+    async def _start_store(self) -> None:
+        declared = self.subject.replicas.store if self.subject.replicas is not None else None
+        if declared is not None and self._store is None:
+            env, folder = self._launcher.surroundings({}, "home-store")
+            self._store = await RunningStore.start(declared, folder, env, self.patience * TO_START)
+            self.values.store = self._store.address
+
+    async def _replica_started(self, prepared: Prepared, change: Change | None) -> Listening:
+        return await self._launcher.listening(self._launcher.changed(prepared, change))
+
     def credentials(self, person: str = PEOPLE[0]) -> dict[str, str]:
         """The headers by which the subject lets a person in; none if it lets anybody in."""
         return self.values.credentials(person)
-
-    async def _listening(self, prepared: "_Prepared") -> Listening:
-        return await Listening.start(
-            prepared.command,
-            env=prepared.env,
-            cwd=prepared.cwd,
-            url=prepared.url,
-            up=self.subject.start.up,
-            port=prepared.port,
-            patience=self.patience * TO_START,
-        )
 
     @staticmethod
     def _first_tools(servers: Sequence[Server]) -> list[tuple[str, str]]:
@@ -364,100 +365,6 @@ class Stage:
         shared = frozenset(name for name, count in tools.items() if count > 1)
         return Route(self.subject, alone=len(servers) == 1, shared=shared)
 
-    def _surroundings(self, more: Mapping[str, str], home_name: str = "home") -> tuple[dict[str, str], Path]:
-        """The environment of a process, and its working directory."""
-        home = self._folder / home_name
-        temporary = self._folder / home_name.replace("home", "tmp")
-        for folder in (home, temporary):
-            folder.mkdir(exist_ok=True)
-        return environment(home, temporary, more), home
-
     def _fake(self, server: Server) -> FakeServer:
-        transport = server.over or self.subject.upstream
-        config = self.subject.config
-        if server.over and (config is None or getattr(config, server.over) is UNSET):
-            raise NotPlayableError(f"Its file has no config entry for a server over {server.over}.")
-        if transport != "stdio" and server.command:
-            raise NotPlayableError("Its servers are on HTTP, and this one is a command.")
-        try:
-            fake = self._running.start(server.scenario, transport=transport)
-        except ScenarioError as error:
-            kind = f"over {transport}" if transport != "stdio" else "over stdio"
-            raise NotPlayableError(
-                f"The server of this check can't be played {kind}: {error.found}."
-            ) from error
-        self._fakes[server.name] = fake
+        fake = self._fakes[server.name] = self._launcher.fake(server)
         return fake
-
-    def _prepared(
-        self,
-        servers: Sequence[Server],
-        fakes: Sequence[FakeServer],
-        *,
-        home: str = "home",
-        more: Mapping[str, str] | None = None,
-    ) -> "_Prepared":
-        """How the subject is started in front of ``servers``. home: the name of the folder that is its home;
-        more: of its environment."""
-        start = self.subject.start
-        places = self._places(servers, fakes, home)
-        own = {key: str(fill(value, places)) for key, value in start.env.items()}
-        only = servers[0].env if self.subject.config is None else {}
-        env, cwd = self._surroundings({**only, **own, **(more or {})}, home)
-        url = str(fill(start.url, places)) if start.url else ""
-        return _Prepared(fill_words(start.command, places), env, cwd, url, int(str(places.get("port", "0"))))
-
-    def _places(self, servers: Sequence[Server], fakes: Sequence[FakeServer], home: str) -> dict[str, object]:
-        places: dict[str, object] = {"python": sys.executable, "home": str(self._folder / home)}
-        if self.subject.install is not None:
-            places |= required(self.subject.family, self.subject.install)
-        if self.subject.start.url:
-            places["port"] = str(free_port())
-            places |= self.values.places(str(places["port"]))
-        config = self.subject.config
-        if config is None:
-            return places | self._only(servers, fakes)
-        entries: dict[str, object] = {}
-        for server, fake in zip(servers, fakes, strict=True):
-            entry = getattr(config, fake.transport)
-            if entry is UNSET:
-                raise ControlError(f"the subject has no config entry for {fake.transport}")
-            entries[server.name] = fill(as_json(entry), _entry(server, fake))
-        shape = entries if config.servers == "object" else list(entries.values())
-        self._configs += 1
-        path = self._folder / f"config-{self._configs}" / config.file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(
-            msgspec.json.format(
-                msgspec.json.encode(fill(as_json(config.template), {**places, "servers": shape}))
-            )
-        )
-        return {**places, "config": str(path)}
-
-    def _only(self, servers: Sequence[Server], fakes: Sequence[FakeServer]) -> dict[str, object]:
-        """The values of the placeholders for the server of a subject without a config, which has only one."""
-        if len(servers) != 1:
-            raise ControlError("a check with several servers must need the feature several-servers")
-        [server], [fake] = servers, fakes
-        words = list(server.command) or fake.command
-        if "scenario" not in places_in(self.subject.start.command):
-            return {"upstream": words, "upstream_line": shlex.join(words), "url": fake.url}
-        if server.command:
-            raise NotPlayableError(
-                "This subject is a fake itself, and the server of this check is a command."
-            )
-        try:
-            server.scenario.over("http")
-        except ScenarioError as error:
-            raise NotPlayableError(
-                f"The server of this check can't be played over http: {error.found}."
-            ) from error
-        return {"scenario": words[words.index("--record") - 1], "record": str(fake.record.path)}
-
-
-def _entry(server: Server, fake: FakeServer) -> dict[str, object]:
-    argv = list(server.command) or fake.command
-    if fake.url:
-        return {"name": server.name, "url": fake.url}
-    env = {**fake.env, **server.env}
-    return {"name": server.name, "command": argv[0], "args": argv[1:], "argv": argv, "env": env}

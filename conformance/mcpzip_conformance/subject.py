@@ -32,6 +32,7 @@ from msgspec import Struct
 from mcpzip_conformance.declaration import (
     FEATURES,
     Authorization,
+    Change,
     Config,
     Declared,
     Describe,
@@ -47,11 +48,12 @@ from mcpzip_conformance.declaration import (
     Search,
     Shared,
     Start,
+    Store,
     Tools,
 )
 from mcpzip_conformance.errors import SelectionError, SubjectError
 from mcpzip_conformance.template import as_json, fill, places_in
-from mcpzip_conformance.validation import COMMAND_PLACES, mistakes, used_places
+from mcpzip_conformance.validation import COMMAND_PLACES, STORE_PLACES, mistakes, used_places
 from mcpzip_conformance.variants import members
 
 __all__ = ["FEATURES", "Prompts", "Resources", "Start", "Subject", "Tools", "find", "load_all", "names"]
@@ -92,11 +94,15 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
         places["here"] = str(folder)
         words = tuple(str(fill(word, places)) for word in subject.start.command)
         env = {key: str(fill(value, places)) for key, value in subject.start.env.items()}
+        replicas = None if subject.replicas is None else _placed(subject.replicas, places)
         install = subject.install
         if install is not None and install.lock:
             install = msgspec.structs.replace(install, lock=str(folder / install.lock))
         return msgspec.structs.replace(
-            subject, install=install, start=msgspec.structs.replace(subject.start, command=words, env=env)
+            subject,
+            install=install,
+            start=msgspec.structs.replace(subject.start, command=words, env=env),
+            replicas=replicas,
         )
 
     @property
@@ -130,6 +136,13 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 derived["people"] = "Its file doesn't say how people are told apart."
         if self.replicas is None:
             derived["replicas"] = "Its file has no table replicas: it is one process."
+        replicas = self.replicas or Replicas()
+        if not replicas.key_rotation:
+            derived["key-rotation"] = "Its file doesn't say how its key is replaced."
+        if replicas.other_version is None:
+            derived["versions"] = "Its file names no other version of it."
+        if replicas.store is None:
+            derived["store"] = "Its file names no store that its processes share."
         if self.upstream != "stdio":
             derived["owns-servers"] = "Its servers are on HTTP; nobody starts them."
         if self.config is None:
@@ -175,6 +188,26 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
         template = self.resources.alone if alone and self.resources.alone else self.resources.uris
         scheme, _, rest = uri.partition("://")
         return str(fill(template, {"server": server, "uri": uri, "scheme": scheme, "rest": rest}))
+
+
+def _placed(replicas: Replicas, places: Mapping[str, object]) -> Replicas:
+    """With the values of these placeholders in every command and environment."""
+
+    def words(command: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(str(fill(word, places)) for word in command)
+
+    def change(made: Change) -> Change:
+        env = {key: str(fill(value, places)) for key, value in made.env.items()}
+        return msgspec.structs.replace(made, command=words(made.command), env=env)
+
+    places = {**places, **{place: f"{{{place}}}" for place in STORE_PLACES}}
+    store, other = replicas.store, replicas.other_version
+    return msgspec.structs.replace(
+        replicas,
+        key_rotation=tuple(map(change, replicas.key_rotation)),
+        other_version=None if other is None else change(other),
+        store=None if store is None else msgspec.structs.replace(store, command=words(store.command)),
+    )
 
 
 def load_all(name: str | Path) -> tuple[Subject, ...]:
@@ -261,4 +294,7 @@ _KEYS = {
     "shared": _fields(Shared),
     "authorization": _fields(Authorization),
     "replicas": _fields(Replicas),
+    "key_rotation": _fields(Change),
+    "other_version": _fields(Change),
+    "store": _fields(Store),
 }

@@ -10,10 +10,12 @@ from contextlib import suppress
 from mcpzip_conformance.declaration import (
     FEATURES,
     TRANSPORTS,
+    Change,
     Config,
     Declared,
     Install,
     Program,
+    Replicas,
     Start,
     Tools,
     npm_parts,
@@ -36,6 +38,8 @@ COMMAND_PLACES = (
     "private_port",
     "shared",
     "key",
+    "new_key",
+    "store",
     "token",
     "other_token",
     "issuer",
@@ -45,9 +49,12 @@ COMMAND_PLACES = (
 )
 """``{scenario}`` and ``{record}``, the files of the one server, are for the runner's own control."""
 
+STORE_PLACES = ("store_port", "store_folder")
+"""Of the command that starts a store."""
+
 _OF_ACCESS = frozenset({"token", "other_token", "issuer", "jwks", "resource", "scope"})
 """What a subject is told of those who call it."""
-_OF_PROCESS = frozenset({"private_port", "shared", "key"})
+_OF_PROCESS = frozenset({"private_port", "shared", "key", "new_key", "store"})
 """What its process has for itself, or shares with the other replicas."""
 
 _PLACES: Mapping[str, frozenset[str]] = {
@@ -58,6 +65,7 @@ _PLACES: Mapping[str, frozenset[str]] = {
     "start.url": frozenset({"port"}),
     "config.template": frozenset({"servers", "home", "port"}) | _OF_ACCESS | _OF_PROCESS,
     "authorization.resource": frozenset({"port"}),
+    "replicas.store": frozenset({*STORE_PLACES, "here", "python"}),
     "config.stdio": frozenset({"name", "command", "args", "argv", "env"}),
     "config.http": frozenset({"name", "url"}),
     "config.sse": frozenset({"name", "url"}),
@@ -95,6 +103,8 @@ def mistakes(subject: Declared) -> Iterable[Mistake]:
         yield from _config_mistakes(subject.config)
     yield from _tool_mistakes(subject.tools)
     yield from _access_mistakes(subject)
+    if subject.replicas is not None:
+        yield from _replicas_mistakes(subject, subject.replicas)
     for key, template, wanted in _namings(subject):
         yield from _misplaced(key, template)
         if not wanted & set(places_in(template)):
@@ -226,13 +236,63 @@ def _access_mistakes(subject: Declared) -> Iterable[Mistake]:
         yield "start", "one of {token} and {other_token} is used", "use both, each for a person, or none"
 
 
+def _replicas_mistakes(subject: Declared, replicas: Replicas) -> Iterable[Mistake]:
+    changes = [(f"replicas.key_rotation[{n}]", change) for n, change in enumerate(replicas.key_rotation)]
+    if replicas.other_version is not None:
+        changes.append(("replicas.other_version", replicas.other_version))
+    for path, change in changes:
+        for key, legal in (("config", "config.template"), ("env", "start.env"), ("command", "start.command")):
+            yield from _misplaced(f"{path}.{key}", getattr(change, key), legal)
+        if change == Change():
+            yield path, "it changes nothing", "write its config, env or command"
+        if change.config and subject.config is None:
+            yield f"{path}.config", "there is no table config", "write env or command"
+    if replicas.key_rotation:
+        first = _used_by(subject.start.command, subject.start.env, _template(subject))
+        remedy = "begin with {key} alone; the changes bring {new_key}"
+        if "key" not in first:
+            yield "replicas.key_rotation", "nothing in start and config uses {key}", remedy
+        if "new_key" in first:
+            yield "replicas.key_rotation", "{new_key} is in start or config", remedy
+        if "key" in _used_by_change(replicas.key_rotation[-1]):
+            yield "replicas.key_rotation", "the last change has {key}", "end with {new_key} alone"
+    if replicas.store is not None:
+        yield from _misplaced("replicas.store", replicas.store.command)
+        if replicas.store.command and "store_port" not in places_in(replicas.store.command):
+            yield "replicas.store.command", "nothing in it uses {store_port}", "say how it is told its port"
+        if "store" not in used_places(subject):
+            yield (
+                "replicas.store",
+                "nothing in start and config uses {store}",
+                "say how it is told its address",
+            )
+    elif "store" in used_places(subject):
+        yield "replicas.store", "it is missing and {store} is used", "say how the store is started"
+
+
 def used_places(subject: Declared) -> set[str]:
-    """The placeholders in its command, environment and config."""
-    config = subject.config
-    used = {*places_in(subject.start.command), *places_in(subject.start.env)}
-    with suppress(ValueError):  # that is said where the template is looked at
-        used |= set() if config is None else set(places_in(as_json(config.template)))
+    """The placeholders in its command, environment and config, and in the changes of these."""
+    used = _used_by(subject.start.command, subject.start.env, _template(subject))
+    if subject.replicas is not None:
+        for change in (*subject.replicas.key_rotation, subject.replicas.other_version or Change()):
+            used |= _used_by_change(change)
     return used
+
+
+def _template(subject: Declared) -> object:
+    """The config's template; None if it has none, or one that is no JSON, which is said where it is looked
+    at."""
+    with suppress(ValueError):
+        return None if subject.config is None else as_json(subject.config.template)
+    return None
+
+
+def _used_by(*templates: object) -> set[str]:
+    return {place for template in templates for place in places_in(template)}
+
+
+def _used_by_change(change: Change) -> set[str]:
+    return _used_by(change.command, change.env, change.config)
 
 
 def _tool_mistakes(tools: Tools) -> Iterable[Mistake]:
@@ -317,8 +377,9 @@ def _template_mistakes(path: str, template: object) -> Iterable[Mistake]:
     yield from _misplaced(path, value)
 
 
-def _misplaced(path: str, template: object) -> Iterable[Mistake]:
-    legal = next(legal for key, legal in _PLACES.items() if path.startswith(key))
+def _misplaced(path: str, template: object, like: str = "") -> Iterable[Mistake]:
+    """Placeholders that mean nothing there. like: the key whose placeholders it may have, "" for its own."""
+    legal = next(legal for key, legal in _PLACES.items() if (like or path).startswith(key))
     for place in places_in(list(template) if isinstance(template, tuple) else template):
         if place not in legal:
             known = ", ".join(f"{{{name}}}" for name in sorted(legal))

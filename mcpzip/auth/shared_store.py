@@ -95,6 +95,7 @@ class SharedStore:
         # All of this belongs to the store's loop, but for `signature`, which reads one member of a dict.
         self._known: dict[str, _Known] = {}
         self._versions: dict[str, int] = {}
+        self._asked: set[str] = set()  # other threads add to it
         self._writes = 0
         self._held: dict[str, _Held] = {}
         self._began: dict[str, _Known] = {}
@@ -125,6 +126,7 @@ class SharedStore:
 
     def signature(self, url: str, person: PrincipalId | None = None) -> object:
         name = codec.key(url, person)
+        self._asked.add(name)
         if not self._watching:
             self._watching = True
             self._thread.begin(self._begin_watching)
@@ -389,6 +391,12 @@ class SharedStore:
                 self._versions[name] = version
             elif version != self._versions.get(name, 0) and name not in self._began:
                 await self._read(name)
+        for name in [*self._asked]:  # what a connection will need counts on while the store is away
+            if name not in self._known and writes == self._writes:
+                if versions.get(name):
+                    await self._read(name)
+                else:
+                    self._know(name, _Known(0))
 
     async def _publish(self, name: str) -> None:
         with suppress(OSError):

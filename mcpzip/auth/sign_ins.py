@@ -6,6 +6,7 @@ first server over HTTP.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -17,6 +18,7 @@ from mcpzip.auth.failure import AuthFailure
 from mcpzip.config import Config, ServerConfig
 from mcpzip.config.diff import same_connection
 from mcpzip.config.paths import mcpzip_command
+from mcpzip.system.tasks import retrieve_exception
 from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
@@ -43,7 +45,21 @@ class SignIns:
         self._signers: dict[str, OAuth] = {}
         self._programs: dict[str, HeadersCommand] = {}
         self._replaced: list[OAuth] = []
-        self._lock = threading.Lock()
+        self._beginning: asyncio.Future[None] | None = None
+        self._lock = threading.RLock()  # whoever has it may open the store
+
+    def begin(self) -> None:
+        """Has the sign-ins to all servers read in the background from the store that machines share. Then
+        servers can be connected to while it is away.
+        """
+
+        def begin() -> None:
+            for server in self._config.servers.values():
+                if server.auth is not None and server.transport != "stdio":
+                    self.store.signature(server.url)
+
+        self._beginning = asyncio.ensure_future(in_thread(begin, "auth"))
+        self._beginning.add_done_callback(retrieve_exception)
 
     @property
     def store(self) -> Store:
@@ -53,11 +69,12 @@ class SignIns:
     @property
     def whole_store(self) -> WholeStore:
         """The same, with those of all people."""
-        if self._store is None:
-            from mcpzip.auth.store import open_store
+        with self._lock:
+            if self._store is None:
+                from mcpzip.auth.store import open_store
 
-            self._store = open_store(self._config, self._warn)
-        return self._store
+                self._store = open_store(self._config, self._warn)
+            return self._store
 
     def of(self, server: ServerConfig) -> httpx.Auth | None:
         """What signs requests to ``server``, the same for all its connections. Imports httpx, so it is
@@ -106,6 +123,8 @@ class SignIns:
 
     async def close(self) -> None:
         """Waits a moment for tokens that are being had."""
+        if self._beginning is not None:
+            await asyncio.wait([self._beginning])
         for signer in (*self._signers.values(), *self._replaced):
             await signer.close()
         if self._store is not None:

@@ -188,10 +188,9 @@ class Proxy:
         self._refresher.keep_trying()
         self.tool_caller.start()
         self._catalog_state.remove_drafts()
-        if self.config.store is not None and self.config.replicas is not None:
-            from mcpzip.proxy.shared_listings import SharedListings  # most configs have no store
-
-            self._refresher.share(SharedListings(self.config.store), self._listed_at)
+        if self.config.store is not None:
+            self._given[0].begin()
+            self._refresher.share(self.config, self._listed_at)
         for name in filter(self._first_listings.is_unlisted, self._current.for_all):
             self._refresher.start(name, ANY_AGE)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from mcpzip.catalog import Failed, Listed, Update
-from mcpzip.config import ServerConfig
+from mcpzip.config import Config, ServerConfig
 from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamListError, UpstreamUnavailableError
 from mcpzip.system.backoff import Backoff
 from mcpzip.system.event_log import note
@@ -75,10 +75,15 @@ class Refresher:
         self._retrying = False
         self._closed = False
 
-    def share(self, shared: "SharedListings", listed_at: Callable[[str], float]) -> None:
-        """Uses ``shared`` from now on. listed_at: when a server was listed that is offered; 0 for never."""
-        self._shared, self._listed_at = shared, listed_at
-        self._watch_others()
+    def share(self, config: Config, listed_at: Callable[[str], float]) -> None:
+        """Uses the listings in the store of ``config`` from now on, if it has replicas. listed_at: when a
+        server was listed that is offered; 0 for never.
+        """
+        if config.store is not None and config.replicas is not None:
+            from mcpzip.proxy.shared_listings import SharedListings  # most configs have no store
+
+            self._shared, self._listed_at = SharedListings(config.store), listed_at
+            self._watch_others()
 
     def _watch_others(self) -> None:
         if self._shared is not None:

@@ -55,6 +55,9 @@ PLAYED = (
     # several processes, and tokens
     "begins-any-session",
     "makes-again",
+    "knows-one-key",
+    "breaks-of-layouts",
+    "ends-with-store",
     "believes-host",
     "takes-hmac",
 )

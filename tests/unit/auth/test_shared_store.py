@@ -402,6 +402,22 @@ def test_a_change_by_another_process_is_noticed_without_asking(
     assert store.load(URL) is None
 
 
+def test_what_was_asked_about_counts_on_while_the_store_is_away(
+    make: Make, backend: Flaky, memory: Memory
+) -> None:
+    make().save(GRANT)
+    store = make()
+    asked = [URL, "https://other.example/mcp"]
+    for url in asked:
+        store.signature(url)
+    until(lambda: codec.key(asked[1]) in store._known)
+    backend.away = True
+    assert store.load(URL) == GRANT
+    assert store.load(asked[1]) is None
+    with pytest.raises(StoreError, match="can't be used"):
+        store.load("https://third.example/mcp")
+
+
 def test_others_are_told_also_by_who_ends_at_once(
     make: Make, backend: Flaky, monkeypatch: pytest.MonkeyPatch
 ) -> None:

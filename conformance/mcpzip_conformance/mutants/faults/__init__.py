@@ -47,9 +47,10 @@ _PARTS = (
     "web",
     "shared",
     "replicas",
+    "replicas_changing",
     "tokens",
 )
-_HEAVY = ("servers", "hostile", "web", "shared", "replicas", "tokens")
+_HEAVY = ("servers", "hostile", "web", "shared", "replicas", "replicas_changing", "tokens")
 """Those that import an HTTP client."""
 _OF_TOKENS = ("jwt", "cryptography")
 """What the faults of a gateway need, which is in the extra ``team``: without it there are none of them."""

@@ -2,19 +2,17 @@
 
 import asyncio
 from collections.abc import Mapping
-from pathlib import Path
 
 import httpx
 
 from mcpzip.wire import MODERN_VERSIONS, join_object, quote
 from mcpzip_conformance.mutants.faults.fault import Fault
 from mcpzip_conformance.mutants.relay.exchange import JSON, Headers, Receive, Refusal, Scope, Send, reply
-from mcpzip_conformance.mutants.relay.gateway import NOW, Gateway
+from mcpzip_conformance.mutants.relay.gateway import NOW, Gateway, Team
 from mcpzip_conformance.mutants.relay.http import PATH, HttpSession
 from mcpzip_conformance.mutants.relay.naming import members, text
 from mcpzip_conformance.mutants.relay.relay import Parts
 from mcpzip_conformance.mutants.relay.session import Config, Session
-from mcpzip_conformance.mutants.relay.tokens import Access
 
 GATEWAY = "names-gateway"
 OF_ONE_PROCESS = (
@@ -168,7 +166,7 @@ class TakesOver(Gateway):
         if text(members(body).get("method")) != "tools/call" or "x-relay-from" in headers:
             await super().post(headers, body, receive, send)
             return
-        file = self._file("call", body.decode())
+        file = self.files("call", body.decode())[0]
         self.remember("call", body.decode(), {"home": self.home, "body": body.decode()})
         try:
             await super().post(headers, body, receive, send)
@@ -211,24 +209,22 @@ class LetsDie(Gateway):
 class DropsCalls(Gateway):
     """Waits at its end for two calls, and not for more."""
 
-    def __init__(
-        self, config: Config, session: type[Session], access: Access, shared: Path, port: int
-    ) -> None:
-        super().__init__(config, session, access, shared, port)
-        self._calls: set[asyncio.Future[None]] = set()
+    def __init__(self, config: Config, session: type[Session], team: Team, port: int) -> None:
+        super().__init__(config, session, team, port)
+        self._posts: set[asyncio.Future[None]] = set()
 
     def drain(self) -> None:
         super().drain()
-        for call in self._calls if len(self._calls) > 2 else ():
+        for call in self._posts if len(self._posts) > 2 else ():
             call.cancel()
 
     async def post(self, headers: Headers, body: bytes, receive: Receive, send: Send) -> None:
         call = asyncio.ensure_future(super().post(headers, body, receive, send))
-        self._calls.add(call)
+        self._posts.add(call)
         try:
             await call
         finally:
-            self._calls.discard(call)
+            self._posts.discard(call)
 
 
 class NotYet(Gateway):

@@ -1,22 +1,25 @@
 """Streamable HTTP for a team, from several processes: people have tokens, and replicas share a folder.
 
 The rule: what each replica has to know of a session or of a call that waits lies in a file, with whose it is
-and at which replica, its home. Any other replica passes a request on to there; if that has died, a session is
-begun again here from its `initialize`, and a request that was passed on is never sent again.
+and at which replica, its home; the file's name is an HMAC with a key that they share. Any other replica
+passes a request on to there; if that has died, a session is begun again here from its `initialize`, and a
+request that was passed on is never sent again.
 """
 
 import asyncio
 import contextvars
+import hmac
 import json
 import os
 import secrets
 from collections.abc import Coroutine, Mapping
-from hashlib import sha256
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
 from mcpzip.wire import MODERN_VERSIONS, Era, join_object, quote, read_opening
+from mcpzip_conformance.mutants.relay.counter import Counter
 from mcpzip_conformance.mutants.relay.exchange import (
     JSON,
     Headers,
@@ -41,6 +44,19 @@ Now = tuple[str, bytes]
 NOW: contextvars.ContextVar[Now] = contextvars.ContextVar("request")
 
 
+@dataclass(frozen=True, slots=True)
+class Team:
+    """What makes the relay a gateway, in its config. shared: the folder; keys: the first one names files, all
+    find them; layout: of the files that are written, 1 or 2; store: the address of the one that counts calls,
+    "" for none."""
+
+    access: Access
+    shared: Path
+    keys: tuple[str, ...] = ("",)
+    layout: int = 1
+    store: str = ""
+
+
 class Parking(HttpSession):
     """The session of a modern request, which remembers the calls that wait."""
 
@@ -61,13 +77,17 @@ class Gateway(Web):
     drains = True
     tokens = Tokens
     parking = Parking
+    counter = Counter
 
-    def __init__(
-        self, config: Config, session: type[Session], access: Access, shared: Path, port: int
-    ) -> None:
+    def __init__(self, config: Config, session: type[Session], team: Team, port: int) -> None:
         super().__init__(config, session)
-        self.access, self.shared, self.home = self.tokens(access), shared, f"http://127.0.0.1:{port}"
-        self.port = port
+        self.access, self.shared, self.home = (
+            self.tokens(team.access),
+            team.shared,
+            f"http://127.0.0.1:{port}",
+        )
+        self.team, self.port = team, port
+        self._calls = self.counter(team.store)
         self._client = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=5.0), trust_env=False)
         self._streams: set[asyncio.Task[None]] = set()
 
@@ -109,6 +129,8 @@ class Gateway(Web):
         NOW.set((NOW.get()[0], body))
         message = members(body)
         method = text(message.get("method"))
+        if method == "tools/call":
+            await self._calls.count()
         opened = read_opening(method, message.get("params")) if method else None
         state = text(members(message.get("params")).get("requestState"))
         if (opened and opened.era is Era.MODERN) or headers.get("mcp-protocol-version") in MODERN_VERSIONS:
@@ -210,26 +232,37 @@ class Gateway(Web):
 
     # What replicas share
 
-    def _file(self, kind: str, id: str) -> Path:
-        return self.shared / f"{kind}-{sha256(id.encode()).hexdigest()}"
+    def files(self, kind: str, id: str) -> list[Path]:
+        """Where that is known: a file for each key."""
+        names = [hmac.new(key.encode(), id.encode(), "sha256").hexdigest() for key in self.team.keys]
+        return [self.shared / f"{kind}-{name}" for name in names]
 
     def recall(self, kind: str, id: str) -> dict[str, str]:
         """What is known of a session or a state; {} for nothing."""
-        try:
-            found: dict[str, str] = json.loads(self._file(kind, id).read_bytes())
-        except FileNotFoundError:
-            return {}
-        return found
+        for file in self.files(kind, id):
+            try:
+                return self.read(kind, json.loads(file.read_bytes()))
+            except FileNotFoundError:
+                continue
+        return {}
+
+    def read(self, kind: str, found: dict[str, object]) -> dict[str, str]:
+        """What a file of either layout says."""
+        inner = found.get("of", found)
+        return {key: str(value) for key, value in inner.items()} if isinstance(inner, dict) else {}
 
     def remember(self, kind: str, id: str, what: Mapping[str, str]) -> None:
         """Tell all replicas."""
         written = self.shared / secrets.token_hex(8)
-        written.write_text(json.dumps(what), "utf-8")
-        os.replace(written, self._file(kind, id))
+        layout = self.team.layout
+        written.write_text(json.dumps(what if layout == 1 else {"layout": layout, "of": what}), "utf-8")
+        files = self.files(kind, id)
+        os.replace(written, next((file for file in files if file.exists()), files[0]))
 
     def forget(self, kind: str, id: str) -> None:
         """Tell all replicas that there is no such thing any more."""
-        self._file(kind, id).unlink(missing_ok=True)
+        for file in self.files(kind, id):
+            file.unlink(missing_ok=True)
 
     async def passed(
         self, home: str, verb: str, headers: Headers, body: bytes, receive: Receive | None, send: Send

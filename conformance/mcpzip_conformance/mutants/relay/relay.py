@@ -12,7 +12,7 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mcpzip_fakes import pipes
 
@@ -44,15 +44,15 @@ class Parts:
 
 def run(config: Path, port: int | None = None, parts: Parts | None = None) -> NoReturn:
     """Serve until the client leaves (stdio) or SIGTERM comes, then end the process. config: ``{"servers":
-    {NAME: ENTRY}, "show": "names"}``, or ``"meta"``, ``"code"``; with ``"access"``
-    (`tokens.Access`) and ``"shared"``, a folder, it is a gateway. port: of 127.0.0.1, for Streamable HTTP."""
+    {NAME: ENTRY}, "show": "names"}``, or ``"meta"``, ``"code"``; with the keys of `gateway.Team` it is a
+    gateway. port: of 127.0.0.1, for Streamable HTTP."""
     settings = json.loads(config.read_bytes())
     parts = parts or Parts()
     servers = Config(settings["servers"], parts.upstream, parts.link)
-    gate = (settings["access"], Path(settings["shared"])) if "access" in settings else None
+    team = {key: value for key, value in settings.items() if key not in ("servers", "show")}
     session = {"names": parts.names, "meta": parts.meta, "code": parts.code}[settings["show"]]
     gc.enable()
-    asyncio.run(_serve(servers, session, port, parts, gate))
+    asyncio.run(_serve(servers, session, port, parts, team))
     sys.stderr.flush()
     os._exit(0)  # the end of the interpreter would free every object first
 
@@ -62,7 +62,7 @@ async def _serve(
     session: type[Session],
     port: int | None,
     parts: Parts,
-    gate: tuple[dict[str, str], Path] | None,
+    team: dict[str, Any],
 ) -> None:
     done = asyncio.Event()
     if os.name == "posix":
@@ -72,13 +72,14 @@ async def _serve(
     else:
         from mcpzip_conformance.mutants.relay.sockets import served
 
-        if gate is None:
+        if not team:
             web = parts.web(config, session)
         else:
-            from mcpzip_conformance.mutants.relay.gateway import Gateway
+            from mcpzip_conformance.mutants.relay.gateway import Gateway, Team
             from mcpzip_conformance.mutants.relay.tokens import Access
 
-            web = (parts.gateway or Gateway)(config, session, Access(**gate[0]), gate[1], port)
+            access, shared = Access(**team.pop("access")), Path(team.pop("shared"))
+            web = (parts.gateway or Gateway)(config, session, Team(access, shared, **team), port)
         await served(web, port, done)
         await web.end()
 
