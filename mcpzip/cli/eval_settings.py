@@ -16,7 +16,7 @@ from mcpzip.proxy.local_search import new_searcher
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.proxy.tool_search import ToolSearch
-from mcpzip.proxy.tool_usage import usage_path
+from mcpzip.proxy.tool_usage import learns_words, usage_path
 from mcpzip.proxy.usage_store import UsageStore
 from mcpzip.search import Filters, Searcher
 from mcpzip.search.evaluation.metrics import DEPTH, Outcome, outcome
@@ -106,7 +106,9 @@ def copy_of(proxy: Proxy, tier: str, like: Searcher | None = None) -> Searcher:
 
 def _finder(proxy: Proxy, stack: AsyncExitStack) -> ToolSearch:
     config = proxy.config
-    usage = UsageStore(usage_path(config.path), warn) if config.search.learn else None
+    usage = None
+    if config.search.learn:
+        usage = UsageStore(usage_path(config.path), warn, words=learns_words(config))
     finder = ToolSearch({}, usage, None)
     finder.reconfigure(config)
     stack.push_async_callback(finder.close)

@@ -6,7 +6,7 @@ from mcpzip.catalog import Catalog
 from mcpzip.cli import console
 from mcpzip.cli.parameters import hint
 from mcpzip.model.signature import parameters, summary
-from mcpzip.proxy.search_explanation import field_scores, query_notes
+from mcpzip.proxy.search_explanation import field_scores, moved, query_notes
 from mcpzip.proxy.search_reply import (
     by_need,
     heading,
@@ -74,7 +74,7 @@ def explain(question: SearchRequest, results: Results, searcher: Searcher, catal
                     *(f"{field} {share:.2f}" for field, share in list(fields.items())[:_FIELDS_SHOWN])
                 ),
                 ", ".join(hit.matched),
-                console.stack(*(f"{why} ×{factor:.3g}" for why, factor in hit.moved)),
+                console.stack(*moved(hit)),
             )
         table.show()
     for label, text in query_notes(question, results):

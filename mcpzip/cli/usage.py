@@ -1,4 +1,4 @@
-"""`mcpzip usage`: shows or forgets the uses of tools that search ranks by."""
+"""`mcpzip usage`: shows or forgets which tools were used, and the words that led to them."""
 
 import os
 import time
@@ -11,7 +11,14 @@ from mcpzip.cli.parameters import config_option, examples, hint, json_option, to
 from mcpzip.config import config_path, load
 from mcpzip.model.durations import age
 from mcpzip.model.errors import McpzipError
-from mcpzip.proxy.tool_usage import UnusableUsageFileError, UseCounts, counts, forget, usage_path
+from mcpzip.proxy.tool_usage import (
+    UnusableUsageFileError,
+    UseCounts,
+    counts,
+    forget,
+    learns_words,
+    usage_path,
+)
 from mcpzip.proxy.tool_usage import load as load_uses
 
 
@@ -29,7 +36,8 @@ from mcpzip.proxy.tool_usage import load as load_uses
 def usage(names: tuple[str, ...], forgotten: bool, as_json: bool, config: str | None) -> int:
     """Show the tools that rank higher in searches because they were called successfully.
 
-    A call counts one, and half as much every 14 days. Nothing else about it is stored.
+    A call counts one, and half as much every 14 days. The words are those of searches that led to the tool,
+    and how often. Nothing else is stored.
     """
     loaded = load(config_path(config, os.environ), os.environ)
     path = usage_path(loaded.path)
@@ -55,23 +63,35 @@ def usage(names: tuple[str, ...], forgotten: bool, as_json: bool, config: str | 
             return 1
     if as_json:
         rows = [
-            {"name": name, "calls": round(count, 4), "last": uses[name].at}
+            {
+                "name": name,
+                "calls": round(count, 4),
+                "last": uses[name].at,
+                "words": {word: round(each, 4) for word, each in uses[name].words_now(now).items()},
+            }
             for name, count in counts(uses, now).items()
         ]
         console.data({"learn": loaded.search.learn, "tools": rows})
         return 0
-    _show(uses, now, learns=loaded.search.learn)
+    _show(uses, now)
+    if not loaded.search.learn:
+        console.say('Search ignores it: the config says "learn": false.')
+    elif not learns_words(loaded) and any(use.words for use in uses.values()):
+        people = loaded.search.learn is True
+        why = "several people use this mcpzip" if people else 'the config says "learn": "calls"'
+        console.say(f"Search ignores the words: {why}. The next call removes them.")
     return 0
 
 
-def _show(uses: UseCounts, now: float, *, learns: bool) -> None:
+def _show(uses: UseCounts, now: float) -> None:
     found = counts(uses, now)
-    if found:
-        table = console.Table("tool", ">counts", "last")
-        for name, count in found.items():
-            table.row(name, f"{count:.2f}", f"{age(now - uses[name].at)} ago")
-        table.show()
-    else:
+    if not found:
         console.say("No use of a tool is remembered.")
-    if not learns:
-        console.say('Search ignores it: the config says "learn": false.')
+        return
+    words = {name: uses[name].words_now(now) for name in found}
+    more = ("words",) if any(words.values()) else ()
+    table = console.Table("tool", ">counts", "last", *more, wide=more)
+    for name, count in found.items():
+        told = ", ".join(f"{word} {each:.2f}" for word, each in words[name].items())
+        table.row(name, f"{count:.2f}", f"{age(now - uses[name].at)} ago", *([told] if more else []))
+    table.show()

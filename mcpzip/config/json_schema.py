@@ -384,11 +384,15 @@ def _search() -> Schema:
                 least=search.TOKENS[0],
                 most=search.TOKENS[1],
             ),
-            "learn": boolean(
-                "Whether tools that were called successfully rank a little higher. The record stays on this "
-                "machine.",
-                default=True,
-            ),
+            "learn": {
+                "description": "Whether tools that were called successfully rank a little higher, and more "
+                'for words that led to them; "calls": not for words. The record stays on this machine.',
+                "default": True,
+                "anyOf": [
+                    {"type": ["boolean", "null"]},
+                    {"type": "string", "pattern": words(search.LEARN)},
+                ],
+            },
             "model": text(
                 'The Gemini model that is used if there is a gemini_api_key; "off": none. Without this '
                 f'key: "{GEMINI_MODEL}".'

@@ -400,11 +400,15 @@ class SemanticConfig(msgspec.Struct, frozen=True):
         return f"SemanticConfig({self.provider!r})"
 
 
+Learn = Literal[True, False, "calls"]
+
+
 class SearchConfig(msgspec.Struct, frozen=True):
     """The search settings.
 
     default_limit: maximum number of tools in a reply, unless the request has a limit. max_tokens: maximum of
-    tokens in a reply. learn: whether tools that were called before rank higher. model: of Gemini; None for no
+    tokens in a reply. learn: whether tools that were called before rank higher; "calls": only by that, not by
+    the words of the searches before. model: of Gemini; None for no
     model, even with a key. llm_deadline: seconds that the model may take. threshold: the cosine similarity (0
     to 1) below which tools that only the semantic tier found are left out; None for the tier's own. details:
     whether results have scores in their `_meta`.
@@ -412,7 +416,7 @@ class SearchConfig(msgspec.Struct, frozen=True):
 
     default_limit: int = DEFAULT_LIMIT
     max_tokens: int = MAX_TOKENS
-    learn: bool = True
+    learn: Learn = True
     model: str | None = GEMINI_MODEL
     llm_deadline: float = LLM_DEADLINE
     semantic: SemanticConfig = SemanticConfig()

@@ -4,7 +4,7 @@ The rule: ``semantic`` is a provider, a URL or an object. Without a provider, th
 """
 
 import re
-from typing import get_args
+from typing import Literal, get_args
 
 from msgspec.structs import replace
 
@@ -16,6 +16,7 @@ from mcpzip.config.schema import (
     LLM_DEADLINE,
     MAX_LIMIT,
     MAX_TOKENS,
+    Learn,
     Provider,
     SearchConfig,
     Secret,
@@ -42,6 +43,9 @@ LONGEST_DEADLINE = 60.0
 
 OLLAMA_PORT = 11434
 
+LEARN: tuple[Literal["calls"], ...] = ("calls",)
+"""Values of ``learn`` beside true and false."""
+_LEARN = 'write true, false or "calls"'
 _PROVIDER = 'write "local", "onnx", "ollama", "openai" or "off"'
 _SEMANTIC = 'write "local", "onnx", "ollama", "off", the URL of an embedding server, or an object'
 _URL = "write the whole address, such as http://127.0.0.1:11434"
@@ -58,13 +62,19 @@ def read_search(node: Node | None) -> SearchConfig:
     return SearchConfig(
         default_limit=_limit(limit) if limit else DEFAULT_LIMIT,
         max_tokens=tokens.integer(*TOKENS) if tokens else MAX_TOKENS,
-        learn=learn.boolean() if learn else True,
+        learn=_learn(learn) if learn else True,
         model=_model(model),
         llm_deadline=deadline.number("seconds", LONGEST_DEADLINE) if deadline else LLM_DEADLINE,
         semantic=_semantic(semantic) if semantic else SemanticConfig(),
         threshold=threshold.number_between(0, 1) if threshold else None,
         details=details.boolean() if details else False,
     )
+
+
+def _learn(node: Node) -> Learn:
+    if isinstance(node.value, bool):
+        return node.value
+    return node.choice(LEARN, _LEARN) or True
 
 
 def provider_of(url: str) -> Provider:

@@ -336,6 +336,12 @@ ANSWERS = 8 * MiB
 """The stored answers of the LLM tier. A larger file is not used."""
 USAGE = 4 * MiB
 """The record of which tools were used. A larger file is neither used nor changed, with a warning."""
+LEARNED_WORD = 24
+"""Letters of a word in it. A longer one is not learned."""
+LEARNED_WORDS = 24
+"""Words of a tool in it. With more, those that led to it least are dropped."""
+LEARNED_TOOLS = 500
+"""Tools in it that have words. With more, those that were used least lose theirs."""
 SIGN_IN = 4 * MiB
 """The sign-in to one server. A larger one is neither stored nor used: the server needs a login."""
 MCP_REMOTE = 1 * MiB

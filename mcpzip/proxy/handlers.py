@@ -99,6 +99,7 @@ class _Handlers:
         else:
             with exchange.trace.search():
                 report = await self._proxy.search(request, exchange.principal)
+        self._proxy.tool_caller.searched(request.query, report.results, exchange)
         from mcpzip.proxy.search_reply import search_result  # imported by the search
 
         reads = self._proxy.tool_caller.reads or ()  # without any, nothing is said of them

@@ -13,6 +13,12 @@ def field_scores(question: SearchRequest, hit: Hit, searcher: Searcher) -> dict[
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
+def moved(hit: Hit) -> list[str]:
+    """What changed the score of a tool beside its text."""
+    learned = [f"learned words +{hit.learned:.3g}"] if hit.learned else []
+    return [*(f"{why} ×{factor:.3g}" for why, factor in hit.moved), *learned]
+
+
 def query_notes(question: SearchRequest, results: Results) -> Iterator[tuple[str, str]]:
     """How the query was interpreted: labels and texts."""
     if results.corrected:

@@ -127,6 +127,8 @@ def _detail(hit: Hit) -> dict[str, object]:
         detail["similarity"] = round(hit.similarity, 4)
     if hit.moved:
         detail["moved"] = {why: round(factor, 4) for why, factor in hit.moved}
+    if hit.learned:
+        detail["learned"] = round(hit.learned, 4)
     if hit.need:
         detail["need"] = hit.need
     if hit.also:

@@ -75,6 +75,7 @@ def _entries(origin: str, uses: UseCounts) -> Iterator[bytes]:
     for name, use in uses.items():
         if not name.isprintable() or len(name) > LONGEST_NAME:
             continue
+        use = use.without_words()  # they don't leave this machine
         length = len(msgspec.json.encode({name: use}))
         if size + length > LARGEST_ENTRY // 2 and tools:
             yield msgspec.json.encode(_Entry(origin, tools))

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from mcpzip.proxy.rate_limits import RateLimits
     from mcpzip.proxy.read_tools import ReadTools
     from mcpzip.proxy.shared_rates import SharedRates
+    from mcpzip.search import Results as SearchResults
 
 MAX_AGE_IN_USE = 600.0
 """Seconds after which a tool list is renewed when a call has connected to its server anyway."""
@@ -211,6 +212,7 @@ class ToolCaller:
 
     def remove_client(self, client: Client) -> None:
         """``client`` is gone."""
+        self._tool_search.remove_client(client)
         self.results.remove_client(client)
         if self.programs is not None:
             self.programs.remove_client(client)
@@ -228,6 +230,10 @@ class ToolCaller:
             await self._guard.close()
         if self._shared_rates is not None:
             await self._shared_rates.close()
+
+    def searched(self, query: str, results: "SearchResults", exchange: Exchange) -> None:
+        """A client has searched for ``query``, and is sent ``results``."""
+        self._tool_search.record_search(query, results, exchange)
 
     # --- calls ---
 
@@ -268,7 +274,7 @@ class ToolCaller:
         made = self.guard.call(entry, arguments, exchange, send, about, confirm) if guarded else send()
         result, succeeded = await self.calls.recorded(record, made)
         if succeeded:
-            self._tool_search.record_use(entry)
+            self._tool_search.record_use(entry, exchange)
         return result
 
     async def call_directly(self, entry: Entry, exchange: Exchange) -> bytes:

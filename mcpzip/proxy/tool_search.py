@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 from mcpzip.catalog import Catalog
 from mcpzip.config import Config
 from mcpzip.model.entry import Entry
+from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.search_request import SearchRequest
-from mcpzip.proxy.tool_usage import usage_path
+from mcpzip.proxy.tool_usage import learns_words, usage_path
 from mcpzip.proxy.usage_store import UsageStore
 from mcpzip.proxy.workers import run_in_worker
 from mcpzip.search.remote import remote_tiers
@@ -20,6 +21,7 @@ from mcpzip.search.signals import Signals
 from mcpzip.search.tiers import TierAbsence, TierAnswer
 
 if TYPE_CHECKING:
+    from mcpzip.proxy.search_sequences import SearchSequences
     from mcpzip.search import Results, Searcher
 
 SHORTLIST = 200
@@ -29,11 +31,12 @@ USE_DECAY_STEP = 3_600.0
 
 
 def _usage_of(config: Config, warn: Callable[[str], None]) -> UsageStore:
+    words = learns_words(config)
     if config.store is None:
-        return UsageStore(usage_path(config.path), warn)
+        return UsageStore(usage_path(config.path), warn, words=words)
     from mcpzip.proxy.shared_usage import SharedUsage  # most configs have no store
 
-    return UsageStore(usage_path(config.path), warn, shared=SharedUsage(config.store))
+    return UsageStore(usage_path(config.path), warn, shared=SharedUsage(config.store), words=words)
 
 
 def _boosts(config: Config) -> dict[str, float]:
@@ -78,6 +81,8 @@ class ToolSearch:
         self._stale: frozenset[str] = frozenset()
         self._signals = Signals(boosts)
         self._signals_key: tuple[object, ...] = ()
+        self._sequences: SearchSequences | None = None
+        self._searcher: Searcher | None = None  # that was used last
 
     @classmethod
     def of(cls, config: Config, warn: Callable[[str], None], *, remote: bool = True) -> "ToolSearch":
@@ -105,10 +110,30 @@ class ToolSearch:
         if self._remote is not None:
             await self._remote.settled()
 
-    def record_use(self, entry: Entry) -> None:
-        """Counts a successful call of ``entry`` by a client."""
-        if self._usage is not None:
-            self._usage.record(entry.name)
+    def record_search(self, query: str, results: "Results", exchange: Exchange) -> None:
+        """Takes note of what a client has searched for and was sent: what it calls next may belong to it."""
+        owner, usage = exchange.client.owner, self._usage
+        if usage is None or not usage.learns_words or owner is None or exchange.principal is not None:
+            return
+        if self._sequences is None:
+            from mcpzip.proxy.search_sequences import SearchSequences  # imported by the first search
+
+            self._sequences = SearchSequences(self._clock)
+        self._sequences.searched(owner, query, results)
+
+    def record_use(self, entry: Entry, exchange: Exchange) -> None:
+        """Counts a successful call of ``entry`` by a client, and learns the words that led to it."""
+        if self._usage is None:
+            return
+        terms: tuple[str, ...] = ()
+        if self._sequences is not None and self._searcher is not None and exchange.principal is None:
+            terms = self._sequences.called(exchange.client.owner, entry.name, self._searcher)
+        self._usage.record(entry.name, terms)
+
+    def remove_client(self, client: Client) -> None:
+        """``client`` is gone."""
+        if self._sequences is not None:
+            self._sequences.remove(client)
 
     async def search(
         self,
@@ -128,6 +153,7 @@ class ToolSearch:
 
         signals = self.signals(catalog, failing)
         query, limit, filters = request.query, request.limit, request.filters
+        self._searcher = searcher
         wanted = wanted_hits(limit)
 
         def search(limit: int, remote: Sequence[TierAnswer | TierAbsence]) -> "Awaitable[Results]":
@@ -160,7 +186,8 @@ class ToolSearch:
             usage.look()
         key = (failing, self._stale, *((usage.revision, step) if usage else ()))
         if key != self._signals_key:
-            self._signals = Signals(self._boosts, usage.counts() if usage else {}, failing, self._stale)
+            counts, learned = (usage.counts(), usage.learned()) if usage else ({}, None)
+            self._signals = Signals(self._boosts, counts, failing, self._stale, learned)
             self._signals_key = key
         return self._signals
 

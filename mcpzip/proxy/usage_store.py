@@ -1,9 +1,11 @@
-"""The counts of used tools while mcpzip runs, which are added to the file now and then (`tool_usage`)."""
+"""The counts of used tools while mcpzip runs, and the words that led to them, which are added to the file now
+and then (`tool_usage`).
+"""
 
 import math
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from mcpzip.model.limits import STORE_TIME
@@ -14,6 +16,7 @@ from mcpzip.proxy.tool_usage import (
     UseCounts,
     added,
     counts,
+    learned_words,
     load,
     marks_of,
     save,
@@ -23,6 +26,7 @@ from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
     from mcpzip.proxy.shared_usage import SharedUsage
+    from mcpzip.search.learned_words import LearnedWords
 
 SAVE_AFTER = 3.0
 """Seconds from a call until it is saved."""
@@ -48,14 +52,20 @@ class UsageStore:
         warn: Callable[[str], None],
         clock: Callable[[], float] = time.time,
         shared: "SharedUsage | None" = None,
+        *,
+        words: bool = True,
     ) -> None:
-        """shared: what machines tell each other; None without a store."""
+        """shared: what machines tell each other; None without a store. words: whether the words of searches
+        are learned; if not, those in the file are removed with the next call.
+        """
+        self.learns_words = words
         self._path, self._warn, self._clock, self._shared = path, warn, clock, shared
         self._untold: UseCounts = {}
         self._heard_at, self._told_in = -math.inf, STORE_TIME
         self._saved: UseCounts | None = None  # the file when it was last read or written
         self._earlier: dict[str, UseCount] = {}  # since then
         self._calls: dict[str, int] = {}  # the newest of these, by tool
+        self._words: dict[str, dict[str, float]] = {}  # of the newest
         self._called_at = -math.inf  # the first of the newest
         self._being_saved: dict[str, UseCount] = {}
         self._saving = DelayedSave(self._save, "keep usage")
@@ -63,22 +73,33 @@ class UsageStore:
         self.revision = 0
         """Changes whenever the counts change by more than decay."""
 
-    def record(self, name: str) -> None:
-        """Counts a successful call of the tool called ``name``."""
+    def record(self, name: str, words: Iterable[str] = ()) -> None:
+        """Counts a successful call of the tool called ``name``. words: the terms of searches that led to it,
+        each once.
+        """
         if self._broken:
             return
         if (now := self._clock()) - self._called_at > _ONE_TIME:
-            self._earlier, self._calls, self._called_at = self._unsaved(), {}, now
+            self._earlier, self._calls, self._words, self._called_at = self._unsaved(), {}, {}, now
         self._calls[name] = self._calls.get(name, 0) + 1
+        for word in words if self.learns_words else ():
+            of_tool = self._words.setdefault(name, {})
+            of_tool[word] = of_tool.get(word, 0.0) + 1
         self.revision += 1
         self._saving.want(SAVE_AFTER)
 
     def counts(self) -> dict[str, float]:
         """The counts of all tools now; see the function `counts`."""
+        return counts(self._uses(), self._clock())
+
+    def learned(self) -> "LearnedWords | None":
+        """The words that led to tools; None for none."""
+        return learned_words(self._uses(), self._clock()) if self.learns_words else None
+
+    def _uses(self) -> UseCounts:
         if self._saved is None:
             self._saved = self._load()
-        uses = added(added(self._saved, self._being_saved), self._unsaved())
-        return counts(uses, self._clock())
+        return added(added(self._saved, self._being_saved), self._unsaved())
 
     def look(self) -> None:
         """Hears now and then what others have counted. It returns at once."""
@@ -87,7 +108,10 @@ class UsageStore:
             self._saving.want(0.0)
 
     def _unsaved(self) -> dict[str, UseCount]:
-        newest = {name: UseCount(float(calls), self._called_at) for name, calls in self._calls.items()}
+        newest = {
+            name: UseCount(float(calls), self._called_at, dict(self._words.get(name, {})))
+            for name, calls in self._calls.items()
+        }
         return added(self._earlier, newest)
 
     async def close(self) -> None:
@@ -114,7 +138,7 @@ class UsageStore:
 
     async def _save(self) -> None:
         unsaved, now = self._unsaved(), self._clock()
-        self._being_saved, self._earlier, self._calls = unsaved, {}, {}
+        self._being_saved, self._earlier, self._calls, self._words = unsaved, {}, {}, {}
         if self._saved is None:
             self._saved = self._load()
         before = self._saved
@@ -129,6 +153,8 @@ class UsageStore:
 
     def _add(self, unsaved: UseCounts, now: float) -> UseCounts:
         kept, _ = load(self._path)
+        if not self.learns_words:
+            kept = {name: use.without_words() for name, use in kept.items()}
         if self._shared is None:
             return save(self._path, added(kept, unsaved), now)
         before = marks_of(self._path)

@@ -55,9 +55,21 @@ def confidence(index: Index, ranking: Ranking, plan: Plan) -> float:
         return min(first.score, MAX_SCORE) + BONUS
     if any(first.score >= least > rival.score for least in _NAME_SCORES):
         return 1.0
-    lead = min(first.score - rival.score, MAX_LEAD)
+    score, best = first.score, rival.score
+    if any(each.learned for each in ranking.documents):
+        score, best = _without_learned(index, ranking)
+    lead = min(score - best, MAX_LEAD)
     name = QueryTerms(index, plan).name_coverage(index.document(first.document))
-    return min(first.score, MAX_SCORE) + LEAD_WEIGHT * lead - NAME_WEIGHT * name
+    return min(score, MAX_SCORE) + LEAD_WEIGHT * lead - NAME_WEIGHT * name
+
+
+def _without_learned(index: Index, ranking: Ranking) -> tuple[float, float]:
+    """The score of the first tool, and the best one of another kind, without what they have by learned words:
+    these say which of several tools is meant, not how well it fits.
+    """
+    first, *others = ranking.documents
+    rivals = [each.score - each.learned for each in others if not _same_kind(index, first, each)]
+    return first.score - first.learned, max(rivals)
 
 
 def _same_kind(index: Index, one: RankedDocument, other: RankedDocument) -> bool:

@@ -11,7 +11,8 @@ word of five matches by chance. In a long query no tool has most words; there th
 (`_keyword_trust`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from bisect import insort
+from collections.abc import Callable, Collection, Iterable, Mapping
 from heapq import nlargest
 from itertools import pairwise
 from operator import add
@@ -78,7 +79,7 @@ _NO_SCORES = TierScores()
 
 class RankedDocument(msgspec.Struct, frozen=True):
     """A document and its score. words: its keyword score, 0…1. similarity: None if unknown. chosen: whether a
-    model chose it.
+    model chose it. learned: what of the score it has because words of the query led to it before.
     """
 
     document: int
@@ -86,6 +87,7 @@ class RankedDocument(msgspec.Struct, frozen=True):
     words: float
     similarity: float | None
     chosen: bool = False
+    learned: float = 0.0
 
 
 class Ranking(msgspec.Struct, frozen=True):
@@ -126,6 +128,7 @@ class _Fusion:
         self._trust = _keyword_trust(plan)
         self._query_terms = QueryTerms(index, plan)
         self._named = {*plan.literal, *plan.same_words}
+        self._learned = {} if signals.words is None else signals.words.bonuses(index, plan)
         self._can_skip = (
             allowed is None
             and not signals.boosts
@@ -155,6 +158,9 @@ class _Fusion:
         named = (*self._plan.literal, *self._plan.same_words, *choices)
         pool = {*order[:POOL], *(number for number in named if self._passes(number))}
         documents = sorted((self._score(number) for number in pool), key=self._sort_key)
+        for learned in self._learned_outside(pool, scores, documents[-1].score if documents else 0.0):
+            pool.add(learned.document)
+            insort(documents, learned, key=self._sort_key)
         if len(documents) < depth:
             least = documents[-1].score if documents else 0.0
             scale = HIGHEST_SCORE * ((1 - KEYWORD_WEIGHT) if similarities else 1.0)
@@ -166,6 +172,17 @@ class _Fusion:
                     documents.append(RankedDocument(number, least, words, similarity, number in choices))
         searched = len(self._index) if self._allowed is None else len(self._allowed)
         return Ranking(tuple(documents[: max(depth, 0)]), matching, searched)
+
+    def _learned_outside(
+        self, pool: Collection[int], scores: Mapping[int, float], least: float
+    ) -> list[RankedDocument]:
+        """The documents outside ``pool`` that have a score above ``least`` by learned words. scores: the
+        approximate ones, of what may be found.
+        """
+        outside = [number for number in self._learned if number not in pool and self._passes(number)]
+        if self._tier_scores.threshold is not None or not self._tier_scores.similarities:
+            outside = [number for number in outside if number in scores]
+        return [ranked for ranked in map(self._score, outside) if ranked.score > least]
 
     def _passes(self, number: int) -> bool:
         """Whether the document passes the filters."""
@@ -192,6 +209,7 @@ class _Fusion:
         wanted = set(_top(self._index, by_keyword, POOL))
         if self._allowed is not None and len(self._allowed) <= FEW_DOCUMENTS:
             wanted |= self._allowed
+        wanted |= self._learned.keys()
         more = {number: missing(number) for number in sorted(wanted) if number not in similarities}
         if isinstance(similarities, Similarities):
             return replace(tier_scores, similarities=similarities.with_more(more))
@@ -214,7 +232,7 @@ class _Fusion:
         if not isinstance(similarities, Similarities):
             similarities = Similarities((), ())
         found = self._candidates(count, self._worths, similarities)
-        self._keyword_scores = found | self._keyword.with_rest(list(self._named))
+        self._keyword_scores = found | self._keyword.with_rest([*self._named, *self._learned])
         sums = map(add, similarities.of(found), self._worths(found.values()))
         return dict(zip(found, sums, strict=True))
 
@@ -294,11 +312,16 @@ class _Fusion:
         choice = tiers.choices.get(number)
         if tiers.choices:
             score = LLM_WEIGHT * (choice or 0.0) + (1 - LLM_WEIGHT) * score
-        score *= HIGHEST_SCORE * self._signals.factor(document.entry.server, document.name)
-        score = min(score, HIGHEST_SCORE)
+        factor = HIGHEST_SCORE * self._signals.factor(document.entry.server, document.name)
+        without = min(score * factor, HIGHEST_SCORE)
         if number in self._named or keyword_score:
-            score = self._score_by_name(number, document, score)
-        return RankedDocument(number, score, words, similarity, choice is not None)
+            named = self._score_by_name(number, document, without)
+            if named > HIGHEST_SCORE:
+                return RankedDocument(number, named, words, similarity, choice is not None)
+        if number not in self._learned:
+            return RankedDocument(number, without, words, similarity, choice is not None)
+        score = min((score + self._learned[number]) * factor, HIGHEST_SCORE)
+        return RankedDocument(number, score, words, similarity, choice is not None, score - without)
 
     def _score_by_name(self, number: int, document: Document, score: float) -> float:
         """``score``, or the higher score of a tool whose name the query gives."""

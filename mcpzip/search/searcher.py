@@ -50,8 +50,8 @@ class Hit(msgspec.Struct, frozen=True):
     score: 0…1, comparable between queries (`fusion`). tier: `KEYWORD` for a tool with words of the query,
     `LLM` for one that a model chose, `SEMANTIC` for others. matched: the words of the query, as written, that
     the tool has. words: its keyword score, 0…1. similarity: −1…1, None if unknown. moved: the factors of its
-    score, with reasons (`Signals`). need: the information need that it answers, "" where there is only one.
-    also: the names of the same tool on other servers.
+    score, with reasons (`Signals`). learned: what of the score it has by learned words. need: the information
+    need that it answers, "" where there is only one. also: the names of the same tool on other servers.
     """
 
     entry: Entry
@@ -63,6 +63,7 @@ class Hit(msgspec.Struct, frozen=True):
     moved: tuple[tuple[str, float], ...] = ()
     need: str = ""
     also: tuple[str, ...] = ()
+    learned: float = 0.0
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -77,6 +78,7 @@ class Results(msgspec.Struct, frozen=True):
     quality of each.
     elsewhere: where all hits are of one server, the others with tools nearly as good, best first; so a server
     that names many tools after a query can't hide the others.
+    words: the words that were searched for, "" of the whole query, and by the text of each need.
     """
 
     hits: tuple[Hit, ...]
@@ -91,6 +93,7 @@ class Results(msgspec.Struct, frozen=True):
     absent: tuple[TierAbsence, ...] = ()
     needs: tuple[tuple[str, Quality], ...] = ()
     elsewhere: tuple[str, ...] = ()
+    words: Mapping[str, tuple[str, ...]] = {}
 
 
 class _Catalog(msgspec.Struct, frozen=True):
@@ -258,7 +261,31 @@ class Searcher:
                 if any(each.query is need for each in shown)
             ),
             elsewhere=elsewhere,
+            words={"": _searched_words(analysis)}
+            | {need.text: _searched_words(need.analysis) for need in needs},
         )
+
+    def learnable(self, results: Results, text: str, need: str = "") -> tuple[str, ...]:
+        """The terms of the query ``text`` that may be learned (`learned_words`), or of its part ``need``.
+        results: those of the query.
+        """
+        from mcpzip.search.learned_words import learnable  # needed only once a tool was found and called
+
+        index, table = self._catalog.index, self._table
+        return learnable(
+            text,
+            results.words.get(need, ()),
+            results.corrected,
+            lambda term: index.term_id(term) is not None,
+            lambda word: table is not None and word in table,
+        )
+
+    def similarity(self, some: Sequence[str], others: Sequence[str]) -> float | None:
+        """The cosine between words, −1…1; None without a table."""
+        if self._table is None:
+            return None
+        one, other = self._table.embed_words(some), self._table.embed_words(others)
+        return 0.0 if one is None or other is None else cosine(packed(one), packed(other))
 
     def names_tool(self, query: str) -> bool:
         """Whether ``query`` is the name of a tool, character by character."""
@@ -422,6 +449,7 @@ def _hit(index: Index, signals: Signals, distinct: _Distinct, need: str) -> Hit:
         moved=tuple(signals.factors(document.entry.server, document.name)),
         need=need,
         also=tuple(distinct.also),
+        learned=ranked.learned,
     )
 
 
@@ -432,6 +460,11 @@ def _same_description(one: Entry, other: Entry) -> bool:
 
 def _same_schema(one: Entry, other: Entry) -> bool:
     return one.read() == other.read() or one.input_schema() == other.input_schema()
+
+
+def _searched_words(analysis: QueryAnalysis) -> tuple[str, ...]:
+    """The words of the query as they were searched; as they were written without a table of vectors."""
+    return analysis.plan.embedding_words or tuple(word for _, found in analysis.words for word in found)
 
 
 def _matched(index: Index, analysis: QueryAnalysis, document: int) -> tuple[str, ...]:

@@ -1,12 +1,16 @@
 """Ranking signals other than a tool's text: configured boosts, past use, and the health of servers.
 
-The rule: signals reorder tools of similar scores only, and never put a tool before one whose name the query
-gives. Only a configured boost can have a larger effect.
+The rule: signals never put a tool before one whose name the query gives. They reorder tools of similar scores
+only, except for a configured boost, and for words that led to a tool before (`learned_words`).
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
+
+if TYPE_CHECKING:
+    from mcpzip.search.learned_words import LearnedWords
 
 MAX_USAGE_BONUS = 0.06  # the limit of the bonus of a tool that was often used
 HALF_BONUS_USES = 3.0  # recent uses that give half of it
@@ -16,7 +20,7 @@ STALE_FACTOR = 0.97  # of tools whose server could not be listed last time
 
 class Signals(msgspec.Struct, frozen=True, eq=False):
     """boosts: factors by server; 1 when absent. uses: by a tool's name, its recent successful calls, decayed.
-    failing, stale: names of servers.
+    failing, stale: names of servers. words: that led to tools before; None for none.
 
     Compared by identity, as a part of cache keys: reuse an instance while nothing changes.
     """
@@ -25,6 +29,7 @@ class Signals(msgspec.Struct, frozen=True, eq=False):
     uses: Mapping[str, float] = {}
     failing: frozenset[str] = frozenset()
     stale: frozenset[str] = frozenset()
+    words: "LearnedWords | None" = None
 
     def factor(self, server: str, name: str) -> float:
         """The factor of the score of the tool called ``name``."""

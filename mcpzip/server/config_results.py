@@ -186,7 +186,7 @@ def _has_plain(known: "Mapping[str, Callable[[object], bool]]", value: object) -
 _SEARCH: "Mapping[str, Callable[[object], bool]]" = {
     "default_limit": lambda value: type(value) is int and _is_number(value, 1, 100),
     "max_tokens": lambda value: type(value) is int and _is_number(value, 500, 10_000),
-    "learn": lambda value: type(value) is bool,
+    "learn": lambda value: type(value) is bool or value == "calls",
     "details": lambda value: type(value) is bool,
     "semantic": lambda value: value in ("local", "off"),
 }

@@ -20,7 +20,14 @@ from mcpzip.proxy.local_search import limited, new_searcher, wanted_hits
 from mcpzip.proxy.search_reply import search_result
 from mcpzip.proxy.search_request import PendingServers, SearchReport, read_search_request
 from mcpzip.proxy.status import failures
-from mcpzip.proxy.tool_usage import UnusableUsageFileError, counts, load, usage_path
+from mcpzip.proxy.tool_usage import (
+    UnusableUsageFileError,
+    counts,
+    learned_words,
+    learns_words,
+    load,
+    usage_path,
+)
 from mcpzip.proxy.unanswered import UnansweredServers
 from mcpzip.proxy.unset_variables import with_reasons
 from mcpzip.search import Searcher
@@ -122,9 +129,11 @@ def _searcher(config: Config, visible: Catalog) -> Searcher | None:
 
 def _signals(config: Config, catalog: Catalog, health: Mapping[str, Health]) -> Signals:
     uses: dict[str, float] = {}
+    words = None
     if config.search.learn:
         try:
-            uses = counts(load(usage_path(config.path))[0], time.time())
+            found, now = load(usage_path(config.path))[0], time.time()
+            uses, words = counts(found, now), learned_words(found, now) if learns_words(config) else None
         except UnusableUsageFileError:
             pass  # the session tells a person
     return Signals(
@@ -132,4 +141,5 @@ def _signals(config: Config, catalog: Catalog, health: Mapping[str, Health]) -> 
         uses,
         frozenset(name for name, each in health.items() if each.state in FAILING),
         frozenset(name for name, record in catalog.servers.items() if record.failing),
+        words,
     )

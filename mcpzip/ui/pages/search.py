@@ -8,7 +8,7 @@ import msgspec
 from mcpzip.model import sanitize
 from mcpzip.model.signature import parameters, summary
 from mcpzip.proxy.read_tools import ReadTools
-from mcpzip.proxy.search_explanation import field_scores, query_notes
+from mcpzip.proxy.search_explanation import field_scores, moved, query_notes
 from mcpzip.proxy.search_reply import search_result, shown_name
 from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.search import Filters, Hit
@@ -99,5 +99,5 @@ def _row(rank: int, hit: Hit, scores: list[tuple[str, float]], *, missed: bool) 
         parameters(hit.entry.input_schema(), _SIGNATURE),
         bars([Bar("score", hit.score, "ours"), Bar("words", hit.words), *meaning], 1.0),
         bars([Bar(field, score) for field, score in scores]),
-        [f"{why} ×{factor:.3g}" for why, factor in hit.moved],
+        moved(hit),
     )

@@ -131,7 +131,8 @@ ERRORS = [
     ({"search": {"default_limit": "5"}}, "search.default_limit", "found a string", "from 1 to 100"),
     ({"search": {"threshold": 2}}, "search.threshold", "found 2", "write a number from 0 to 1"),
     ({"search": {"max_tokens": 50}}, "search.max_tokens", "found 50", "a number from 100 to 20000"),
-    ({"search": {"learn": "no"}}, "search.learn", "found a string", "write true or false"),
+    ({"search": {"learn": "no"}}, "search.learn", "found 'no'", 'write true, false or "calls"'),
+    ({"search": {"learn": 1}}, "search.learn", "found a number", 'write true, false or "calls"'),
     (
         {"search": {"llm_deadline_seconds": 0}},
         "search.llm_deadline_seconds",

@@ -1,0 +1,165 @@
+"""Learned words: those of earlier requests that led to a tool, as a signal for ranking (pure).
+
+The rule: a tool gains by the share of the query's words, weighted by idf, that led to it before and to no
+other tool: at most `MAX_BONUS`, and never as much as a tool whose name the query gives (`fusion`). A word
+that led to many tools says nothing. Whatever the weights are, the gain is within these limits.
+
+Which words are learned: those that mcpzip knows anyway, because a tool or the table of word vectors has them;
+nothing that looks like a value. So what only this user writes, such as the names of people and of projects,
+is not learned.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
+
+from mcpzip.model.lazy_pattern import lazy_pattern
+from mcpzip.model.limits import LEARNED_WORD
+from mcpzip.search.index import Index
+from mcpzip.search.keyword import max_score
+from mcpzip.search.query import Plan
+from mcpzip.search.tokenizer import STOP_WORDS, term_of, words
+
+MAX_BONUS = 0.3  # of a tool to which all words of the query led, and to no other; .5: wrong uses cost twice
+HALF_KNOWN = 1.0  # uses after which a word counts half; .5: one wrong use costs twice
+MIN_SHARE = (
+    0.25  # of the query's words, from which on a tool gains; with .1 chance words cost other queries .01
+)
+MOST_TOOLS = 8  # that gain by one query
+
+WORDS_OF_QUERY = 12  # that are learned; of a longer query the first
+LONGEST_QUERY = 1_000  # characters; of a longer text nothing is learned
+_MOST_WEIGHT = 1e9
+
+_QUOTED = lazy_pattern(r"\"[^\"]*\"?|“[^”]*”?|„[^“”]*[“”]?|«[^»]*»?|`[^`]*`?|(?<!\w)['‘][^'’]*['’](?!\w)")
+_EDGES = ".,;:!?…()[]{}<>*'’‘\"“”„«»`~"
+_SENTENCE_END = (".", "!", "?", ":", "…")
+
+
+class LearnedWords:
+    """The words that led to tools. Immutable; safe between threads."""
+
+    __slots__ = ("_by_number", "_decay", "_found", "_words")
+
+    def __init__(
+        self, words: Mapping[str, Mapping[str, float]], decay: Callable[[str], float] = lambda name: 1.0
+    ) -> None:
+        """words: how often each word led to a tool: by the tool's name, by the term. decay: the factor of
+        these numbers of a tool.
+        """
+        self._words, self._decay = words, decay
+        self._found: dict[str, list[tuple[str, float]]] = {}
+        self._by_number: tuple[Index, dict[int, str]] | None = None  # of the index that was searched last
+
+    def _tools_of(self, term: str) -> list[tuple[str, float]]:
+        """The tools to which ``term`` led; for each how much that says, 0…1."""
+        found = self._found.get(term)
+        if found is None:
+            tools = [
+                (name, terms[term], self._decay(name)) for name, terms in self._words.items() if term in terms
+            ]
+            weights = [(name, weight * decay) for name, weight, decay in tools if 0 < weight < _MOST_WEIGHT]
+            total = sum([weight for _, weight in weights])
+            found = self._found[term] = [
+                (name, weight / (weight + HALF_KNOWN) * weight / total) for name, weight in weights if weight
+            ]
+        return found
+
+    def bonuses(self, index: Index, plan: Plan) -> dict[int, float]:
+        """What documents gain for ``plan``, 0…`MAX_BONUS`: `MOST_TOOLS` at most."""
+        whole = 0.0
+        found: dict[str, float] = {}
+        for term, idf in self._terms(index, plan):
+            whole += idf
+            for name, value in self._tools_of(term):
+                found[name] = found.get(name, 0.0) + idf * value
+        if not plan.embedding_words:
+            whole = max_score(index, plan)
+        if not whole:
+            return {}
+        shares = [(-value / whole, name) for name, value in found.items() if value > MIN_SHARE * whole]
+        return {
+            number: MAX_BONUS * min((-share - MIN_SHARE) / (1 - MIN_SHARE), 1.0)
+            for share, name in nsmallest(MOST_TOOLS, shares)
+            for number in index.names.literal(name)
+            if index.document(number).name == name
+        }
+
+    def _terms(self, index: Index, plan: Plan) -> Iterator[tuple[str, float]]:
+        """The terms of the query, each once, and their idf. Without embedding words: those that led to a
+        tool.
+        """
+        if plan.embedding_words:
+            terms = [term_of(word) for word in plan.embedding_words if word not in STOP_WORDS]
+            for term in dict.fromkeys(terms):
+                number = index.term_id(term)
+                yield term, index.max_idf if number is None else index.idf(number)
+            return
+        by_number = self._by_number
+        if by_number is None or by_number[0] is not index:
+            known = {term for terms in self._words.values() for term in terms}
+            numbers = {number: term for term in known if (number := index.term_id(term)) is not None}
+            self._by_number = by_number = index, numbers
+        for number in sorted({term for group in plan.groups for term in group.terms}):
+            if (term_of_number := by_number[1].get(number)) is not None:
+                yield term_of_number, index.idf(number)
+
+
+def learnable(
+    text: str,
+    searched: Sequence[str],
+    corrected: Iterable[tuple[str, str]],
+    in_tools: Callable[[str], bool],
+    is_common: Callable[[str], bool],
+) -> tuple[str, ...]:
+    """The terms of a query that may be learned, `WORDS_OF_QUERY` at most.
+
+    text: the query, as written. searched: its words, as searched. corrected: (as written, as searched).
+    in_tools: whether a tool has a term. is_common: whether a word is in the table of word vectors.
+    """
+    if len(text) > LONGEST_QUERY:  # a document
+        return ()
+    values, names = _values(text)
+    replaced = {written: right.split() for written, right in corrected}
+    for found in (values, names):
+        found.update([word for each in found & replaced.keys() for word in replaced[each]])
+    read = [right for written in searched for right in replaced.get(written, (written,))]
+    terms: dict[str, None] = {}
+    for word in read:
+        if word in values or word in STOP_WORDS or not _is_storable(word):
+            continue
+        term = term_of(word)
+        if _is_storable(term) and (in_tools(term) or (word not in names and is_common(word))):
+            terms[term] = None
+            if len(terms) == WORDS_OF_QUERY:
+                break
+    return tuple(terms)
+
+
+def _is_storable(word: str) -> bool:
+    """Whether ``word`` may be stored as far as its form tells."""
+    return 2 <= len(word) <= LEARNED_WORD and word.isalpha()
+
+
+def _values(text: str) -> tuple[set[str], set[str]]:
+    """The words of what looks like a value in ``text``: ids, addresses, paths, what is quoted; and those of
+    what looks like a name: with a capital letter, but not at the beginning of a sentence.
+    """
+    values = {word for quoted in _QUOTED.findall(text) for word, _ in words(quoted)}
+    names: set[str] = set()
+    starts = True
+    for token in _QUOTED.sub(" ", text).split():
+        bare = token.strip(_EDGES)
+        if _is_value(bare):
+            values.update([word for word, _ in words(token)])
+        elif bare[1 if starts else 0 :] != bare[1 if starts else 0 :].lower():
+            names.update([word for word, _ in words(token)])
+        starts = token.endswith(_SENTENCE_END)
+    return values, names
+
+
+def _is_value(token: str) -> bool:
+    """Whether ``token`` is more than a word, or two with a hyphen."""
+    parts = token.replace("’", "'").replace("'", "").split("-")
+    if len(parts) > 2 or len(token) > LEARNED_WORD:
+        return True
+    return not all(part.isalpha() for part in parts if part)
