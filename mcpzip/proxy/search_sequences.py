@@ -1,8 +1,8 @@
 """The last searches of each client, to learn which words led to the tool that it called.
 
 The rules: a call teaches the words of the last search that found the tool, and those of earlier ones about
-the same thing that led to no call: these are the words that the tool lacks. Each search teaches a tool once,
-and few tools. A search by a tool's name teaches nothing. What clients searched for is kept for `WITHIN`
+the same thing that led to no call: these count more, because the tool lacks them. Each search teaches a tool
+once, and few tools. A search by a tool's name teaches nothing. What clients searched for is kept for `WITHIN`
 seconds, in memory only.
 """
 
@@ -12,7 +12,6 @@ from collections.abc import Callable, Hashable
 
 import msgspec
 
-from mcpzip.model.limits import LEARNED_WORDS
 from mcpzip.search import Results, Searcher
 from mcpzip.search.fusion import HIGHEST_SCORE
 from mcpzip.search.learned_words import LONGEST_QUERY
@@ -28,6 +27,10 @@ TOOLS = 3
 """That one search teaches: who calls many tools after it has asked for a list."""
 RELATED = 0.3
 """Least cosine of searches about the same thing: of 119 pairs for one tool 82 % have it, of others 2 %."""
+
+
+FAILED = 2.0
+"""Uses that a word of a search counts that led to no call; a word of the last search counts one."""
 
 
 class _Search(msgspec.Struct, eq=False):
@@ -66,30 +69,30 @@ class SearchSequences:
         """``owner`` is gone."""
         self._of.pop(owner, None)
 
-    def called(self, owner: Hashable, name: str, searcher: Searcher) -> tuple[str, ...]:
-        """The terms that led ``owner`` to the tool called ``name``, which was called successfully now:
-        `LEARNED_WORDS` at most. searcher: that was searched.
+    def called(self, owner: Hashable, name: str, searcher: Searcher) -> dict[str, float]:
+        """The terms that led ``owner`` to the tool called ``name``, which was called successfully now, and
+        how much each counts. searcher: that was searched.
         """
         since = self._clock() - WITHIN
         searches = [each for each in self._of.get(owner, ()) if each.at >= since]
         while searches and searches[-1].hit(name) is None:
             searches.pop()
         if not searches:
-            return ()
+            return {}
         last = searches.pop()
         hit = last.hit(name)
         if hit is None or name in last.led_to or len(last.led_to) >= TOOLS:
-            return ()
+            return {}
         last.led_to.add(name)
-        terms: dict[str, None] = {}
+        terms: dict[str, float] = {}
+        if hit.score <= HIGHEST_SCORE:
+            terms = dict.fromkeys(searcher.learnable(last.results, last.text, hit.need), 1.0)
         for earlier in reversed(searches):
             if earlier.led_to or not _are_related(earlier, last, searcher):
                 break
             earlier.led_to.add(name)
-            terms.update(dict.fromkeys(searcher.learnable(earlier.results, earlier.text)))
-        if hit.score <= HIGHEST_SCORE:
-            terms.update(dict.fromkeys(searcher.learnable(last.results, last.text, hit.need)))
-        return tuple(terms)[:LEARNED_WORDS]
+            terms |= dict.fromkeys(searcher.learnable(earlier.results, earlier.text), FAILED)
+        return terms
 
 
 def _are_related(one: _Search, other: _Search, searcher: Searcher) -> bool:

@@ -5,7 +5,7 @@ tools of the local tiers as a shortlist. They are not called for a query that is
 """
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from mcpzip.catalog import Catalog
@@ -125,7 +125,7 @@ class ToolSearch:
         """Counts a successful call of ``entry`` by a client, and learns the words that led to it."""
         if self._usage is None:
             return
-        terms: tuple[str, ...] = ()
+        terms: Mapping[str, float] = {}
         if self._sequences is not None and self._searcher is not None and exchange.principal is None:
             terms = self._sequences.called(exchange.client.owner, entry.name, self._searcher)
         self._usage.record(entry.name, terms)

@@ -5,7 +5,7 @@ and then (`tool_usage`).
 import math
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from mcpzip.model.limits import STORE_TIME
@@ -37,6 +37,8 @@ _CLOSING = 0.5
 
 _ONE_TIME = 60.0
 """Seconds within which calls count as of one time: to decay each would take longer than all else about it."""
+
+_NO_WORDS: Mapping[str, float] = {}
 
 
 class UsageStore:
@@ -73,18 +75,18 @@ class UsageStore:
         self.revision = 0
         """Changes whenever the counts change by more than decay."""
 
-    def record(self, name: str, words: Iterable[str] = ()) -> None:
+    def record(self, name: str, words: Mapping[str, float] = _NO_WORDS) -> None:
         """Counts a successful call of the tool called ``name``. words: the terms of searches that led to it,
-        each once.
+        and how much each counts.
         """
         if self._broken:
             return
         if (now := self._clock()) - self._called_at > _ONE_TIME:
             self._earlier, self._calls, self._words, self._called_at = self._unsaved(), {}, {}, now
         self._calls[name] = self._calls.get(name, 0) + 1
-        for word in words if self.learns_words else ():
+        for word, count in words.items() if self.learns_words else ():
             of_tool = self._words.setdefault(name, {})
-            of_tool[word] = of_tool.get(word, 0.0) + 1
+            of_tool[word] = of_tool.get(word, 0.0) + count
         self.revision += 1
         self._saving.want(SAVE_AFTER)
 

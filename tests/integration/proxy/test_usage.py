@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.driver import Json, executed, proxy_of, said_by, write_config
+from helpers.driver import Json, executed, proxy_of, said_by, serving, write_config
+from helpers.driver import run_here as run
 from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.cli.commands import run as run_here
@@ -54,6 +55,34 @@ async def test_who_does_not_want_it_learns_nothing(fake_mcp: Fake, tmp_path: Pat
     assert kept(tmp_path) == {}
 
 
+ANNOUNCE: Json = {"name": "post_message", "description": "Send a message to a channel"}
+WORDS = "inform my colleagues about the closed door"
+
+
+def test_the_words_that_led_to_a_tool_find_it_the_next_time(fake_mcp: Fake, tmp_path: Path) -> None:
+    """A client searches in its own words, in vain, then in others, and calls what these have found."""
+    chat = fake_mcp(name="chat", tools=[ANNOUNCE])
+    house = fake_mcp(name="house", tools=[OPEN, SHUT])
+    with serving(tmp_path, chat, house) as client:
+        client.finds("message", "chat__post_message")
+        client.finds("house", "house__shut_door")
+        assert client.search(WORDS).startswith("house__shut_door")
+        assert client.search("send my colleagues a message").startswith("chat__post_message")
+        client.execute("chat__post_message")
+        assert client.search(WORDS).startswith("chat__post_message")
+        assert client.search("shut door").startswith("house__shut_door")
+    with serving(tmp_path) as client:
+        assert client.search(WORDS).startswith("chat__post_message")
+    config = ("--config", str(tmp_path / "config.json"))
+    (tool,) = json.loads(run("usage", "--json", *config).stdout)["tools"]
+    assert {"inform", "colleagu", "door"} <= tool["words"].keys()
+    assert b"learned words +" in run("search", WORDS, "--explain", *config, COLUMNS="250").stdout
+    assert b"chat__post_message" in run("usage", "--forget", *config).stdout
+    assert b"No use" in run("usage", *config).stdout
+    with serving(tmp_path) as client:
+        assert client.search(WORDS).startswith("house__shut_door")
+
+
 @pytest.fixture
 def used(fake_mcp: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A config of which two tools were used."""
@@ -75,7 +104,32 @@ def test_it_is_shown(used: Path, capsys: Capture) -> None:
     assert second.split()[:2] == ["shop__shut_door", "1.00"]
     assert run_here(["usage", "shop__shut_door", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told == {"learn": True, "tools": [{"name": "shop__shut_door", "calls": 1.0, "last": 4e9}]}
+    assert told == {
+        "learn": True,
+        "tools": [{"name": "shop__shut_door", "calls": 1.0, "last": 4e9, "words": {}}],
+    }
+
+
+def test_the_words_are_shown(used: Path, capsys: Capture) -> None:
+    path = Path(usage_path(str(used)))
+    file = json.loads(path.read_text())
+    file["tools"]["shop__open_door"]["words"] = {"unlock": 1.0, "enter": 2.0}
+    path.write_text(json.dumps(file))
+    assert run_here(["usage"]) == 0
+    heading, first, second = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["tool", "counts", "last", "words"]
+    assert first.endswith("enter 2.00, unlock 1.00")
+    assert second.split()[:2] == ["shop__shut_door", "1.00"]
+    assert run_here(["usage", "shop__open_door", "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["tools"]
+    assert told["words"] == {"enter": 2.0, "unlock": 1.0}
+    for keys, why in (
+        ({"search": {"learn": "calls"}}, 'says "learn": "calls"'),
+        ({"http": {"api_keys": "keys.json"}}, "several people"),
+    ):
+        used.write_text(json.dumps({"mcpServers": {}, **keys}))
+        assert run_here(["usage"]) == 0
+        assert why in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_it_is_forgotten(used: Path, capsys: Capture) -> None:

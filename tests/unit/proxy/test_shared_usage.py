@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcpzip.config.schema import Secret, StoreConfig
 from mcpzip.proxy import shared_usage, usage_store
 from mcpzip.proxy.shared_usage import LOG, SharedUsage, _entries
-from mcpzip.proxy.tool_usage import UseCount, counts, forget, load
+from mcpzip.proxy.tool_usage import UseCount, counts, forget, load, save
 from mcpzip.proxy.usage_store import UsageStore
 from mcpzip.store.memory_backend import Memory
 from mcpzip.store.records import Entry
@@ -74,6 +74,19 @@ def test_what_one_machine_counts_the_others_have(make: Make) -> None:
     assert used(make, "b", "x__two") == {"x__one": 2, "x__two": 1}
     assert used(make, "a") == {"x__one": 2, "x__two": 1}
     assert used(make, "c") == {"x__one": 2, "x__two": 1}
+
+
+def test_words_do_not_leave_the_machine(make: Make, tmp_path: Path) -> None:
+    (told,) = _entries("a", {"x__one": UseCount(1.0, NOW, {"invoic": 1.0})})
+    assert b"x__one" in told
+    assert b"invoic" not in told
+    path = str(tmp_path / "b.json")
+    save(path, {"x__one": UseCount(1.0, NOW, {"invoic": 1.0})}, NOW)
+    used(make, "a", "x__one")
+    assert used(make, "b", "x__one") == {"x__one": 3}
+    assert load(path)[0] == {"x__one": UseCount(3.0, NOW, {"invoic": 1.0})}
+    assert used(make, "a") == {"x__one": 2}
+    assert load(str(tmp_path / "a.json"))[0] == {"x__one": UseCount(2.0, NOW)}
 
 
 def test_it_is_taken_up_once_by_all_processes_that_share_a_file(make: Make) -> None:

@@ -1,6 +1,7 @@
 """Answering a question: who is asked elsewhere and who isn't, and what moves tools beside their texts."""
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ import pytest
 from helpers.search_tools import searcher, tool
 
 from mcpzip.catalog import Catalog, Failed, ServerRecord, merge
-from mcpzip.config import parse
+from mcpzip.config import Config, parse
 from mcpzip.model.entry import Entry
+from mcpzip.model.principal import Principal
 from mcpzip.proxy.admin_tools import ADMIN_TOOLS
+from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.proxy.tool_search import ToolSearch
-from mcpzip.proxy.tool_usage import load, usage_path
+from mcpzip.proxy.tool_usage import UseCount, load, save, usage_path
 from mcpzip.proxy.usage_store import UsageStore
 from mcpzip.search import Filters, Results, Searcher
 from mcpzip.search.tiers import LLM, TierAbsence, TierAnswer
@@ -22,6 +25,7 @@ from mcpzip.search.tiers import LLM, TierAbsence, TierAnswer
 SEND = tool("slack", "send_message", "Send a message to a channel")
 LIST = tool("slack", "list_channels", "List the channels")
 PAY = tool("bank", "pay_invoice", "Pay an invoice")
+Json = dict[str, Any]
 ENTRIES = (SEND, LIST, PAY)
 CATALOG = Catalog(
     {
@@ -151,7 +155,7 @@ async def test_signals_are_the_very_same_until_something_changes(usage: UsageSto
     first = finder.signals(CATALOG, frozenset())
     assert first is finder.signals(CATALOG, frozenset())
     assert first.boosts == {"bank": 2.0}
-    finder.record_use(SEND)
+    finder.record_use(SEND, Exchange(Client()))
     used = finder.signals(CATALOG, frozenset())
     assert used.uses == pytest.approx({"slack__send_message": 1.0}, abs=1e-4)
     failing = finder.signals(CATALOG, frozenset({"bank"}))
@@ -175,7 +179,7 @@ async def test_a_tool_that_was_used_rises(usage: UsageStore) -> None:
     both = searcher(*twins)
     question = SearchRequest("deliver this parcel", 2, Filters())
     assert names(await finder.search(question, both, CATALOG)) == ["north__post", "south__post"]
-    finder.record_use(twins[1])
+    finder.record_use(twins[1], Exchange(Client()))
     results = await finder.search(question, both, CATALOG)
     assert names(results) == ["south__post", "north__post"]
     assert dict(results.hits[0].moved)["used before"] > 1
@@ -196,7 +200,84 @@ async def test_who_is_not_to_learn_reads_and_writes_nothing(damaged: Path) -> No
     path = damaged.parent.parent / "config.json"
     config = parse(json.dumps({"search": {"learn": False}, "mcpServers": {}}).encode(), str(path), {})
     finder = ToolSearch.of(config, pytest.fail)
-    finder.record_use(SEND)
+    finder.record_use(SEND, Exchange(Client()))
     await found(finder, "send")
     await finder.close()
     assert load(str(damaged))[1] != ()  # as it was
+
+
+# --- learned words ------------------------------------------------------------------------------------------
+
+DELIVER = [tool(server, "post", f"Deliver a parcel by {server} mail") for server in ("north", "south")]
+PERSON = Principal("https://issuer.example", "ann")
+
+
+def configured(folder: Path, **keys: Any) -> Config:
+    document = json.dumps({"mcpServers": {}, **keys}).encode()
+    return parse(document, str(folder / "config.json"), {"HOME": str(folder)})
+
+
+async def order(finder: ToolSearch, exchange: Exchange, query: str = "deliver this parcel") -> list[str]:
+    results = await finder.search(SearchRequest(query, 2, Filters()), searcher(*DELIVER), CATALOG)
+    finder.record_search(query, results, exchange)
+    return names(results)
+
+
+async def test_the_words_that_led_to_a_tool_lift_it(tmp_path: Path) -> None:
+    finder, exchange = ToolSearch.of(configured(tmp_path), pytest.fail), Exchange(Client())
+    assert await order(finder, exchange) == ["north__post", "south__post"]
+    finder.record_use(DELIVER[1], exchange)
+    learned = finder.signals(CATALOG, frozenset()).words
+    assert learned is not None
+    assert await order(finder, exchange) == ["south__post", "north__post"]
+    await finder.close()
+    kept = load(usage_path(str(tmp_path / "config.json")))[0]
+    assert kept["south__post"].words == {"deliv": 1.0, "parcel": 1.0}
+    again = ToolSearch.of(configured(tmp_path), pytest.fail)
+    assert await order(again, exchange) == ["south__post", "north__post"]
+    await again.close()
+
+
+@pytest.mark.parametrize(
+    ("keys", "exchange"),
+    [
+        ({"search": {"learn": "calls"}}, Exchange(Client())),
+        ({"http": {"api_keys": "keys.json"}}, Exchange(Client())),
+        ({}, Exchange(Client(), principal=PERSON)),
+        ({}, Exchange(Client(principal=PERSON, has_session=False))),
+        ({}, Exchange(Client(has_session=False))),
+    ],
+    ids=["calls only", "several people", "a person", "a person without a session", "a client like any other"],
+)
+async def test_words_are_not_learned_of(tmp_path: Path, keys: Json, exchange: Exchange) -> None:
+    finder = ToolSearch.of(configured(tmp_path, **keys), pytest.fail)
+    await order(finder, exchange)
+    finder.record_use(DELIVER[1], exchange)
+    assert finder.signals(CATALOG, frozenset()).words is None
+    await finder.close()
+    kept = load(usage_path(str(tmp_path / "config.json")))[0]
+    assert (list(kept), kept["south__post"].words) == (["south__post"], {})
+
+
+@pytest.mark.parametrize("keys", [{"search": {"learn": "calls"}}, {"http": {"api_keys": "keys.json"}}])
+async def test_where_words_are_not_learned_earlier_ones_count_nothing_and_go(
+    tmp_path: Path, keys: Json
+) -> None:
+    path, now = usage_path(str(tmp_path / "config.json")), time.time()
+    save(
+        path, {"south__post": UseCount(1.0, now, {"deliv": 1.0}), "old": UseCount(1.0, now, {"x": 1.0})}, now
+    )
+    finder = ToolSearch.of(configured(tmp_path, **keys), pytest.fail)
+    assert finder.signals(CATALOG, frozenset()).words is None
+    finder.record_use(DELIVER[1], Exchange(Client()))
+    await finder.close()
+    assert all(use.words == {} for use in load(path)[0].values())
+
+
+async def test_who_has_gone_teaches_nothing(tmp_path: Path) -> None:
+    finder, exchange = ToolSearch.of(configured(tmp_path), pytest.fail), Exchange(Client())
+    await order(finder, exchange)
+    finder.remove_client(exchange.client)
+    finder.record_use(DELIVER[1], exchange)
+    assert finder.signals(CATALOG, frozenset()).words is None
+    await finder.close()

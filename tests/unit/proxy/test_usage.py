@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpzip.model import limits
+from mcpzip.model.limits import LEARNED_WORDS
 from mcpzip.proxy import usage_store as module
 from mcpzip.proxy.tool_usage import (
     HALF_LIFE,
@@ -30,7 +32,8 @@ NOW = 1_763_000_000.0
 DAY = 86_400.0
 
 times = st.floats(0, 400 * DAY)
-uses = st.builds(UseCount, st.floats(0.01, 1_000), times)
+terms = st.dictionaries(st.sampled_from(["pay", "invoic", "weather"]), st.floats(0.01, 1_000), max_size=3)
+uses = st.builds(UseCount, st.floats(0.01, 1_000), times, terms)
 many = st.dictionaries(st.sampled_from("abcdef"), uses)
 
 
@@ -60,6 +63,13 @@ def test_in_which_order_it_is_added_up_changes_nothing(
     assert left == pytest.approx(right)
     alone = {name: sum(each[name].now(now) for each in (one, two, three) if name in each) for name in left}
     assert left == pytest.approx(alone)
+    words = [added(added(one, two), three), added(three, added(two, one))]
+    for name in left:
+        decayed = [
+            {word: weight * each[name].decay(now) for word, weight in each[name].words.items()}
+            for each in words
+        ]
+        assert decayed[0] == pytest.approx(decayed[1])
 
 
 def test_a_clock_that_goes_back_changes_nothing() -> None:
@@ -106,6 +116,79 @@ LONG = b'{"content":[{"type":"text","text":"%b"}]%b}'
 )
 def test_a_long_result_is_told_by_its_end(end: bytes, good: bool) -> None:
     assert is_success(LONG % (b'a \\"isError\\": true ' * 10_000, end)) is good
+
+
+# --- words --------------------------------------------------------------------------------------------------
+
+
+def test_words_fade_with_the_count_and_those_of_next_to_nothing_go() -> None:
+    use = UseCount(2.0, NOW, {"pay": 2.0, "invoic": 0.06})
+    assert use.words_now(NOW) == {"pay": 2.0, "invoic": 0.06}
+    assert use.words_now(NOW + HALF_LIFE) == {"pay": 1.0}
+    assert use.words_now(NOW - DAY) == use.words_now(NOW)
+
+
+def test_few_words_of_few_tools_are_kept(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LEARNED_TOOLS", 2)
+    words = {"w" + "x" * n: 1.0 + n for n in range(LEARNED_WORDS - 1)}
+    many = {**words, "least": 0.5, "some": 0.6}
+    save(path, {name: UseCount(3.0 + n, NOW, many) for n, name in enumerate("abc")}, NOW)
+    kept = load(path)[0]
+    assert {name: len(use.words) for name, use in kept.items()} == {
+        "a": 0,
+        "b": LEARNED_WORDS,
+        "c": LEARNED_WORDS,
+    }
+    assert kept["b"].words.keys() == words.keys() | {"some"}
+
+
+def test_words_that_nobody_learned_are_passed_over(path: str) -> None:
+    odd = {
+        "pay": 1,
+        "ann@example.org": 1,
+        "x1": 1,
+        "\u001b[31m": 1,
+        "a" * 25: 1,
+        "neg": -1,
+        "": 1,
+        "all": 1e300,
+    }
+    file = {"format": "mcpzip-usage", "version": 1, "tools": {"a": {"calls": 1, "at": NOW, "words": odd}}}
+    write(path, json.dumps(file).encode())
+    assert load(path)[0] == {"a": UseCount(1.0, NOW, {"pay": 1.0})}
+
+
+async def test_words_are_kept_merged_and_forgotten_with_the_tool(path: str) -> None:
+    one, other = (UsageStore(path, pytest.fail, lambda: NOW) for _ in range(2))
+    one.record("a__x", {"pay": 1.0, "invoic": 2.0})
+    one.record("a__x")
+    other.record("a__x", {"pay": 1.0})
+    other.record("b__y", {"weather": 1.0})
+    revision = other.revision
+    await one.close()
+    await other.close()
+    assert load(path)[0] == {
+        "a__x": UseCount(3.0, NOW, {"invoic": 2.0, "pay": 2.0}),
+        "b__y": UseCount(1.0, NOW, {"weather": 1.0}),
+    }
+    assert other.revision != revision  # because of what the other one learned
+    if os.name != "nt":
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert forget(path, ["a__x"], NOW) == ("a__x",)
+    assert b"invoic" not in read(path)
+    other.record("b__y")
+    await other.close()
+    assert load(path)[0] == {"b__y": UseCount(2.0, NOW, {"weather": 1.0})}
+    forget(path, None, NOW)
+    assert not there(path)
+
+
+async def test_the_largest_record_is_smaller_than_the_largest_that_is_read(path: str) -> None:
+    words = [f"{chr(0x4E00 + n)}" * limits.LEARNED_WORD for n in range(LEARNED_WORDS)]
+    full = UseCount(1.0, NOW, dict.fromkeys(words, 123.4567))
+    crowd = {f"{'s' * 60}__{'t' * 60}{n}": full for n in range(MAX_TOOLS)}
+    assert len(save(path, crowd, NOW)) == MAX_TOOLS
+    assert sum(bool(use.words) for use in load(path)[0].values()) == limits.LEARNED_TOOLS
 
 
 # --- the file -----------------------------------------------------------------------------------------------
