@@ -9,7 +9,7 @@ nothing that looks like a value. So what only this user writes, such as the name
 is not learned.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nsmallest
 
 from mcpzip.model.lazy_pattern import lazy_pattern
@@ -19,15 +19,19 @@ from mcpzip.search.keyword import max_score
 from mcpzip.search.query import Plan
 from mcpzip.search.tokenizer import STOP_WORDS, term_of, words
 
-MAX_BONUS = 0.3  # of a tool to which all words of the query led, and to no other; .5: wrong uses cost twice
-HALF_KNOWN = 1.0  # uses after which a word counts half; .5: one wrong use costs twice
+# Chosen by `bench.retrieval.learned`. What other values change in R@1: of requests that come again, of those
+# after which a wrong tool was called, and of those that have nothing to do with what was learned.
+MAX_BONUS = 0.3  # of a tool to which all words of the query led, and to no other; .15: −.02, +.05, ±0
+HALF_KNOWN = 1.0  # uses after which a word counts half; .5: +.02, −.08, ±0
 MIN_SHARE = (
-    0.25  # of the query's words, from which on a tool gains; with .1 chance words cost other queries .01
+    0.25  # of the query's words from which on a tool gains; .1: +.03, −.08, −.003; .35: −.02, +.05, ±0
 )
 MOST_TOOLS = 8  # that gain by one query
 
 WORDS_OF_QUERY = 12  # that are learned; of a longer query the first
 LONGEST_QUERY = 1_000  # characters; of a longer text nothing is learned
+FEW_TERMS = 64  # that are looked up in the words of every tool
+MOST_TERMS = 4_096  # whose tools are kept ready
 _MOST_WEIGHT = 1e9
 
 _QUOTED = lazy_pattern(r"\"[^\"]*\"?|“[^”]*”?|„[^“”]*[“”]?|«[^»]*»?|`[^`]*`?|(?<!\w)['‘][^'’]*['’](?!\w)")
@@ -38,7 +42,7 @@ _SENTENCE_END = (".", "!", "?", ":", "…")
 class LearnedWords:
     """The words that led to tools. Immutable; safe between threads."""
 
-    __slots__ = ("_by_number", "_decay", "_found", "_words")
+    __slots__ = ("_by_number", "_by_term", "_decay", "_found", "_words")
 
     def __init__(
         self, words: Mapping[str, Mapping[str, float]], decay: Callable[[str], float] = lambda name: 1.0
@@ -48,35 +52,60 @@ class LearnedWords:
         """
         self._words, self._decay = words, decay
         self._found: dict[str, list[tuple[str, float]]] = {}
+        self._by_term: dict[str, list[tuple[str, float]]] | None = None
         self._by_number: tuple[Index, dict[int, str]] | None = None  # of the index that was searched last
 
     def _tools_of(self, term: str) -> list[tuple[str, float]]:
         """The tools to which ``term`` led; for each how much that says, 0…1."""
         found = self._found.get(term)
         if found is None:
-            tools = [
-                (name, terms[term], self._decay(name)) for name, terms in self._words.items() if term in terms
+            if len(self._found) >= MOST_TERMS:
+                self._found = {}
+            weights = [
+                (name, weight * self._decay(name))
+                for name, weight in self._weights(term)
+                if 0 < weight < _MOST_WEIGHT
             ]
-            weights = [(name, weight * decay) for name, weight, decay in tools if 0 < weight < _MOST_WEIGHT]
             total = sum([weight for _, weight in weights])
             found = self._found[term] = [
                 (name, weight / (weight + HALF_KNOWN) * weight / total) for name, weight in weights if weight
             ]
         return found
 
+    def _weights(self, term: str) -> list[tuple[str, float]]:
+        """The tools to which ``term`` led, and how often. A table of all terms is made once it is worth it:
+        after a call another object takes the place of this one.
+        """
+        if self._by_term is None and len(self._found) < FEW_TERMS:
+            return [(name, terms[term]) for name, terms in self._words.items() if term in terms]
+        by_term = self._by_term
+        if by_term is None:
+            by_term = {}
+            for name, terms in self._words.items():
+                for each, weight in terms.items():
+                    by_term.setdefault(each, []).append((name, weight))
+            self._by_term = by_term
+        return by_term.get(term, [])
+
     def bonuses(self, index: Index, plan: Plan) -> dict[int, float]:
         """What documents gain for ``plan``, 0…`MAX_BONUS`: `MOST_TOOLS` at most."""
-        whole = 0.0
-        found: dict[str, float] = {}
-        for term, idf in self._terms(index, plan):
-            whole += idf
-            for name, value in self._tools_of(term):
-                found[name] = found.get(name, 0.0) + idf * value
-        if not plan.embedding_words:
-            whole = max_score(index, plan)
-        if not whole:
+        terms = dict.fromkeys(map(term_of, plan.embedding_words)) if plan.embedding_words else {}
+        known = terms or self._known_terms(index, plan)
+        led = [(term, tools) for term in known if (tools := self._tools_of(term)) and term not in STOP_WORDS]
+        if not led:
             return {}
+        if terms:
+            whole = sum([_idf(index, term) for term in terms if term not in STOP_WORDS])
+        else:
+            whole = max_score(index, plan)
+        found: dict[str, float] = {}
+        for term, tools in led:
+            idf = _idf(index, term)
+            for name, value in tools:
+                found[name] = found.get(name, 0.0) + idf * value
         shares = [(-value / whole, name) for name, value in found.items() if value > MIN_SHARE * whole]
+        if not shares:
+            return {}
         return {
             number: MAX_BONUS * min((-share - MIN_SHARE) / (1 - MIN_SHARE), 1.0)
             for share, name in nsmallest(MOST_TOOLS, shares)
@@ -84,24 +113,20 @@ class LearnedWords:
             if index.document(number).name == name
         }
 
-    def _terms(self, index: Index, plan: Plan) -> Iterator[tuple[str, float]]:
-        """The terms of the query, each once, and their idf. Without embedding words: those that led to a
-        tool.
-        """
-        if plan.embedding_words:
-            terms = [term_of(word) for word in plan.embedding_words if word not in STOP_WORDS]
-            for term in dict.fromkeys(terms):
-                number = index.term_id(term)
-                yield term, index.max_idf if number is None else index.idf(number)
-            return
+    def _known_terms(self, index: Index, plan: Plan) -> list[str]:
+        """The terms of ``plan`` that led to a tool, if it has no words for an embedding."""
         by_number = self._by_number
         if by_number is None or by_number[0] is not index:
             known = {term for terms in self._words.values() for term in terms}
             numbers = {number: term for term in known if (number := index.term_id(term)) is not None}
             self._by_number = by_number = index, numbers
-        for number in sorted({term for group in plan.groups for term in group.terms}):
-            if (term_of_number := by_number[1].get(number)) is not None:
-                yield term_of_number, index.idf(number)
+        searched = sorted({number for group in plan.groups for number in group.terms})
+        return [term for number in searched if (term := by_number[1].get(number)) is not None]
+
+
+def _idf(index: Index, term: str) -> float:
+    number = index.term_id(term)
+    return index.max_idf if number is None else index.idf(number)
 
 
 def learnable(
