@@ -37,7 +37,7 @@ def usage(names: tuple[str, ...], forgotten: bool, as_json: bool, config: str | 
     """Show the tools that rank higher in searches because they were called successfully.
 
     A call counts one, and half as much every 14 days. The words are those of searches that led to the tool,
-    and how often. Nothing else is stored.
+    with how much they count. Nothing else is stored.
     """
     loaded = load(config_path(config, os.environ), os.environ)
     path = usage_path(loaded.path)

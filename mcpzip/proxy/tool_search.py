@@ -153,7 +153,8 @@ class ToolSearch:
 
         signals = self.signals(catalog, failing)
         query, limit, filters = request.query, request.limit, request.filters
-        self._searcher = searcher
+        if self._usage is not None and self._usage.learns_words:
+            self._searcher = searcher
         wanted = wanted_hits(limit)
 
         def search(limit: int, remote: Sequence[TierAnswer | TierAbsence]) -> "Awaitable[Results]":

@@ -11,6 +11,7 @@ is not learned.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nsmallest
+from math import fsum
 
 from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.model.limits import LEARNED_WORD
@@ -23,9 +24,7 @@ from mcpzip.search.tokenizer import STOP_WORDS, term_of, words
 # after which a wrong tool was called, and of those that have nothing to do with what was learned.
 MAX_BONUS = 0.3  # of a tool to which all words of the query led, and to no other; .15: −.02, +.05, ±0
 HALF_KNOWN = 1.0  # uses after which a word counts half; .5: +.02, −.08, ±0
-MIN_SHARE = (
-    0.25  # of the query's words from which on a tool gains; .1: +.03, −.08, −.003; .35: −.02, +.05, ±0
-)
+MIN_SHARE = 0.25  # of the query's words from which on it gains; .1: +.03, −.08, −.003; .35: −.02, +.05, ±0
 MOST_TOOLS = 8  # that gain by one query
 
 WORDS_OF_QUERY = 12  # that are learned; of a longer query the first
@@ -66,7 +65,7 @@ class LearnedWords:
                 for name, weight in self._weights(term)
                 if 0 < weight < _MOST_WEIGHT
             ]
-            total = sum([weight for _, weight in weights])
+            total = fsum([weight for _, weight in weights])  # in any order the same
             found = self._found[term] = [
                 (name, weight / (weight + HALF_KNOWN) * weight / total) for name, weight in weights if weight
             ]
