@@ -149,6 +149,11 @@ def test_a_wrong_memory_makes_nothing_sure(offices: Searcher) -> None:
     wrong = signals({"tickets__tool_9": {"channel": 1e8}})
     results = offices.search(query, 1, signals=wrong)
     assert (names(results), results.quality) == (["tickets__tool_9"], "weak")
+    alone = searcher(SLACK, table=local_table())
+    learned = signals({"slack__post_message": {"ping": 1e8, "colleagu": 1e8}})
+    lifted = alone.search("ping colleagues", 1, signals=learned)
+    assert lifted.hits[0].learned > 0.2
+    assert (lifted.quality, alone.search("ping colleagues", 1).quality) == ("weak", "weak")
     unsure = offices.search("ping colleagues", 1)
     learned = signals({unsure.hits[0].entry.name: {"ping": 1e8, "colleagu": 1e8}})
     assert offices.search("ping colleagues", 1, signals=learned).quality == unsure.quality
