@@ -78,7 +78,7 @@ class Session:
         self.calls = 0
         self._lasting: set[asyncio.Task[None]] = set()
         self._tasks = TaskTracker(endpoint, limits.CALLS)
-        self._calls: dict[bytes, asyncio.Task[None]] = {}
+        self._calls: dict[bytes, tuple[Exchange, asyncio.Task[None]]] = {}
         self._opened = asyncio.Event()
         self._held: list[Request] | None = None
         self._held_size = 0
@@ -112,6 +112,10 @@ class Session:
 
     def receive(self, data: bytes) -> None:
         """Handles bytes from the client."""
+        start = data.find(b"\n") + 1
+        if start == len(data):  # one line, which is usual
+            self._handle(self._peer.receive(data), alone=True)
+            return
         # Line by line, because a request may reuse the id of one that was answered at once.
         start = 0
         while end := data.find(b"\n", start) + 1:
@@ -159,17 +163,18 @@ class Session:
         held.append(request)
         return True
 
-    def _handle(self, events: list[Event]) -> None:
+    def _handle(self, events: list[Event], *, alone: bool = False) -> None:
+        """alone: whether nothing came with them that could be about them, as a cancellation is."""
         for event in events:
             match event:
                 case Request():
                     if self._held is None or not self._held_back(event, self._held):
-                        self._request(event)
+                        self._request(event, at_once=alone)
                 case Result() | Error():
                     self._client_requests.responded(event)
                 case Cancelled(id=id):
                     if (call := self._calls.get(id)) is not None:
-                        call.cancel()
+                        call[1].cancel()
                     if self._held:
                         self._held = [request for request in self._held if request.id != id]
                 case Invalid(id=id, code=code, message=message):
@@ -199,7 +204,7 @@ class Session:
         for call in self._calls.values():
             if call not in before:
                 answers.expect()
-                call.add_done_callback(answers.done)
+                call[1].add_done_callback(answers.done)
         answers.done()
 
     async def finish(self, patience: float) -> None:
@@ -207,27 +212,31 @@ class Session:
         await self._tasks.settle(patience, LETTING_GO)
         await self._tasks.finish(0)
 
-    def _request(self, request: Request) -> None:
+    def _request(self, request: Request, *, at_once: bool = False) -> None:
         id, send = request.id, self._send
         try:
             if self._tasks.full:
                 raise JsonRpcError(BUSY)
             exchange = self._exchange(request)
         except JsonRpcError as failure:
-            self._settled(id, send, failure.error)
+            self._settled(id, None, send, failure.error)
             return
         self._opened.set()
         self.calls += request.method == "tools/call"
-        settled = partial(self._settled, id, send)
-        task = self._tasks.run(request.method, exchange, settled, self._requester)
+        settled = partial(self._settled, id, exchange, send)
+        task = self._tasks.run(request.method, exchange, settled, self._requester, at_once=at_once)
         if task is not None:
-            self._calls[id] = task
-            task.add_done_callback(partial(self._done, id))
+            self._calls[id] = exchange, task
             if request.method == "subscriptions/listen":
                 self._lasting.add(task)
                 task.add_done_callback(self._lasting.discard)
 
-    def _settled(self, id: bytes, send: Callable[[bytes], None], outcome: Outcome) -> None:
+    def _settled(
+        self, id: bytes, exchange: Exchange | None, send: Callable[[bytes], None], outcome: Outcome
+    ) -> None:
+        call = self._calls.get(id)
+        if call is not None and call[0] is exchange:  # the id of a cancelled call may be another's by now
+            del self._calls[id]
         if isinstance(outcome, bytes):
             send(self._peer.result(id, outcome))
         elif outcome is not None:  # a cancelled request gets no answer (spec: basic/utilities/cancellation)
@@ -244,10 +253,6 @@ class Session:
         exchange.capabilities = client.capabilities
         exchange.log_level = client.log_level if opening is None else opening.log_level
         return exchange
-
-    def _done(self, id: bytes, task: "asyncio.Task[None]") -> None:
-        if self._calls.get(id) is task:  # the id of a cancelled call may be another's by now
-            del self._calls[id]
 
     def _settle_era(self, method: str, opening: Opening | None) -> None:
         era = self.client.era

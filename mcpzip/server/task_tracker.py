@@ -5,8 +5,7 @@ Whatever happens, every request has exactly one outcome. One that can be answere
 
 import asyncio
 import contextvars
-from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from mcpzip.proxy.input_required import is_input_required
 from mcpzip.proxy.tool_usage import is_success
 from mcpzip.proxy.workers import REQUESTER, Requester
 from mcpzip.server.endpoint import Endpoint, PendingResult, error_response
+from mcpzip.system.direct_steps import begin_at_once
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.wire import RpcError
 
@@ -34,8 +34,8 @@ class TaskTracker:
 
     def __init__(self, endpoint: Endpoint, limit: int, *, over_http: bool = False) -> None:
         self._endpoint, self._limit, self._over_http = endpoint, limit, over_http
-        self._requests: set[asyncio.Task[None]] = set()
-        self._count_by_client: Counter[object] = Counter()
+        self._requests: dict[Exchange, asyncio.Task[None]] = {}
+        self._count_by_client: dict[object, int] = {}
         self._unawaited: set[asyncio.Task[None]] = set()
         self.stopping = False
 
@@ -46,9 +46,12 @@ class TaskTracker:
         settled: Settled,
         requester: Requester | None = None,
         begin: Callable[[str, Exchange], PendingResult] | None = None,
+        *,
+        at_once: bool = False,
     ) -> "asyncio.Task[None] | None":
         """Answers a request; calls ``settled`` with what came of it, perhaps before this returns. Returns the
-        task that does it, None if it is done. requester: for whom. begin: instead of the endpoint's.
+        task that does it, None if it is done. requester: for whom. begin: instead of the endpoint's. at_once:
+        whether its first step is taken before this returns, and not in the next turn of the event loop.
         """
         endpoint = self._endpoint
         if (recorder := endpoint.recorder) is not None:
@@ -63,42 +66,71 @@ class TaskTracker:
         if isinstance(result, bytes):
             settled(result)
             return None
+        if self.stopping:  # it came while the last connections were being closed
+            result.close()
+            settled(None)
+            return None
         context, client = contextvars.copy_context(), None
         if requester is not None:
             client = requester.key
             context.run(REQUESTER.set, requester)
-        work = self._settle(method, exchange, result, settled)
-        task = asyncio.get_running_loop().create_task(work, context=context)
-        self._requests.add(task)
-        self._count_by_client[client] += 1
-        task.add_done_callback(partial(self._done, result, settled, client))
-        if self.stopping:  # it came while the last connections were being closed
-            task.cancel()
+        work = self._settle(method, exchange, result, settled, client)
+        if at_once:
+            task, has_begun = begin_at_once(work, context)
+            if task.done():
+                return None
+        else:
+            task, has_begun = asyncio.get_running_loop().create_task(work, context=context), False
+        self._requests[exchange] = task
+        self._count_by_client[client] = self._count_by_client.get(client, 0) + 1
+        if not has_begun:
+            task.add_done_callback(partial(self._never_begun, exchange, result, settled, client))
         return task
 
     async def _settle(
-        self, method: str, exchange: Exchange, work: Coroutine[None, None, bytes], settled: Settled
+        self,
+        method: str,
+        exchange: Exchange,
+        work: Coroutine[None, None, bytes],
+        settled: Settled,
+        client: object,
     ) -> None:
         outcome: Outcome
         try:
             outcome = self._endpoint.finished(method, exchange, await work)
+        except asyncio.CancelledError:
+            self._ended(exchange, client)
+            settled(None)
+            raise
         except Exception as failure:
             outcome = error_response(failure)
+        self._ended(exchange, client)
         settled(outcome)
 
-    def _done(
+    def _ended(self, exchange: Exchange, client: object) -> bool:
+        """Forgets a request of ``client``. Returns whether it was under way, which one isn't that ends in its
+        first step.
+        """
+        if self._requests.pop(exchange, None) is None:
+            return False
+        left = self._count_by_client[client] = self._count_by_client[client] - 1
+        if not left:
+            del self._count_by_client[client]
+        return True
+
+    def _never_begun(
         self,
+        exchange: Exchange,
         work: Coroutine[None, None, bytes],
         settled: Settled,
         client: object,
         task: "asyncio.Task[None]",
     ) -> None:
-        self._requests.discard(task)
-        self._count_by_client[client] -= 1
-        if not self._count_by_client[client]:
-            del self._count_by_client[client]
-        if task.cancelled():
-            work.close()  # it has not begun if it was cancelled at once
+        """``task`` was cancelled before its first step, so that nothing of `_settle` has run; unless it has
+        ended as others do.
+        """
+        if self._ended(exchange, client):
+            work.close()
             settled(None)
 
     @property
@@ -109,7 +141,7 @@ class TaskTracker:
     def full_for(self, client: object) -> bool:
         """Whether ``client`` has as many requests as it may: as many as it leaves for all others."""
         running = len(self._requests)
-        return running >= self._limit or self._count_by_client[client] > self._limit - running
+        return running >= self._limit or self._count_by_client.get(client, 0) > self._limit - running
 
     def notified(self, client: Client, method: str, params: bytes | None) -> None:
         """Passes on a notification of ``client``, unless too many are under way."""
@@ -128,9 +160,9 @@ class TaskTracker:
     async def settle(self, patience: float, cancel_time: float) -> None:
         """Requests get ``patience`` seconds, then are cancelled and get ``cancel_time`` to end."""
         if self._requests:
-            await asyncio.wait(list(self._requests), timeout=patience)
+            await asyncio.wait(list(self._requests.values()), timeout=patience)
         self.stopping = True
-        await _cancel(self._requests, cancel_time)
+        await _cancel(self._requests.values(), cancel_time)
 
     async def finish(self, patience: float) -> None:
         """All else gets ``patience`` seconds, then is cancelled and gets as many to end."""
@@ -159,7 +191,7 @@ def traced(
     return ended
 
 
-async def _cancel(tasks: "set[asyncio.Task[None]]", patience: float) -> None:
+async def _cancel(tasks: "Iterable[asyncio.Task[None]]", patience: float) -> None:
     left = list(tasks)
     for each in left:
         each.cancel()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from mcpzip.model import limits
+from mcpzip.system.direct_steps import DirectFuture
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.transport.base import ChannelClosedError, Incoming, Origin, ProgressSink
 from mcpzip.wire import (
@@ -53,7 +54,7 @@ class JsonRpcConnection:
         self.peer = Peer(role=Role.CLIENT)
         self.gone: str | None = None
         self._incoming, self._send, self._full, self._junk = incoming, send, full, junk
-        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._waiting: dict[int, DirectFuture[bytes]] = {}
         self._progress: dict[int, ProgressSink] = {}
         self._origins: dict[int, Origin] = {}
         self._answering: dict[bytes, asyncio.Task[None]] = {}
@@ -86,7 +87,7 @@ class JsonRpcConnection:
         if on_progress is not None:
             params = with_progress_token(params, b"%d" % self.peer.next_id)
         number, line = self.peer.request(method, params)
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        answer = DirectFuture[bytes](loop=asyncio.get_running_loop())
         self._waiting[number] = answer
         if on_progress is not None:
             self._progress[number] = on_progress
@@ -110,10 +111,18 @@ class JsonRpcConnection:
         if answer is not None and not answer.done():
             answer.set_exception(error)
 
-    def received(self, event: Event, about: int | None = None) -> None:
+    def received(self, event: Event, about: int | None = None, *, alone: bool = False) -> None:
         """Handles an event from the server. about: the request of ours that it is about; None where that
-        isn't known.
+        isn't known. alone: whether nothing else came with it; if it is a result, whoever waits for that has
+        taken it when this returns.
         """
+        if (
+            alone and isinstance(event, Result) and not self._answering
+        ):  # what it asked before, it asked first
+            answer = self._waiting.get(event.id)
+            if answer is not None and not answer.done():
+                answer.resolve_at_once(event.result)
+            return
         origin = None if about is None else self._origins.get(about)
         match event:
             case Result(id=number, result=result):

@@ -188,8 +188,9 @@ class StdioChannel:
 
     def _received(self, data: bytes) -> None:
         peer = self._rpc.peer
-        for event in peer.receive(data):
-            self._rpc.received(event)
+        events = peer.receive(data)
+        for event in events:
+            self._rpc.received(event, alone=len(events) == 1)
         if peer.dropped > limits.DROPPED:
             self._rpc.end(f"it writes a line of more than {limits.DROPPED:,} bytes")
 

@@ -75,9 +75,9 @@ SERVE = {
     "mcpzip.search": "remote signals tiers vocabulary",
     "mcpzip.server": "batch client_requests config_watcher endpoint log run_file session stderr stdio "
     "stdio_output task_tracker telemetry",
-    "mcpzip.system": "allocator backoff delayed_save environment event_log hardening line_reader log_files "
-    "log_writer orphans pipes private_files process process_activity reaper signals tasks threads "
-    "write_queue",
+    "mcpzip.system": "allocator backoff delayed_save direct_steps environment event_log hardening "
+    "line_reader log_files log_writer orphans pipes private_files process process_activity reaper signals "
+    "tasks threads write_queue",
     "mcpzip.transport": "abandoned_requests base circuit closing connection deadlines expiry handshake "
     "jsonrpc listing login_wait opening pagination pool requesters server_state server_states session_times "
     "signing start_queue stdio subscription",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 
 import pytest
+from helpers.event_loop import outside_of_tasks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,10 +69,10 @@ class Stage:
             junk=self.junk.append,
         )
 
-    def hear(self, *messages: Json | bytes) -> None:
+    def hear(self, *messages: Json | bytes, alone: bool = False) -> None:
         for message in messages:
             text = message if isinstance(message, bytes) else json.dumps(message).encode()
-            self.rpc.received(self.rpc.peer.message(text))
+            self.rpc.received(self.rpc.peer.message(text), alone=alone)
 
     def ask(self, method: str = "tools/call") -> "asyncio.Future[bytes]":
         return self.rpc.request(method, None, None)[2]
@@ -168,6 +169,65 @@ async def test_an_answer_goes_to_whom_it_answers() -> None:
         await third
     assert caught.value.error == RpcError(-7, "no", b"[1]")
     stage.rpc.forget(1)
+
+
+async def test_whoever_waits_for_what_comes_alone_goes_on_at_once() -> None:
+    stage, log = Stage(), list[object]()
+
+    async def wait() -> None:
+        log.append(await stage.ask())
+
+    waits = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+
+    def hear() -> None:
+        stage.hear(answer(1), alone=True)
+        log.append("heard")
+
+    await outside_of_tasks(hear)
+    assert log == [b'"yes"', "heard"]
+    await waits
+
+
+@pytest.mark.parametrize("alone", [True, False])
+async def test_what_the_server_asked_before_its_answer_is_asked_before_it(alone: bool) -> None:
+    stage, log = Stage(), list[object]()
+
+    async def answering(method: str) -> bytes:
+        log.append(method)
+        return b"{}"
+
+    async def wait() -> None:
+        log.append(await stage.ask())
+
+    stage.listener.answer = answering
+    waits = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+
+    def hear() -> None:
+        stage.hear(question(1), alone=alone)
+        stage.hear(answer(1), alone=alone)
+
+    await outside_of_tasks(hear)
+    await waits
+    assert log == ["roots/list", b'"yes"']
+
+
+async def test_who_is_told_that_it_has_ended_knows_it_of_the_connection() -> None:
+    """They may send their request again, and must not do so here."""
+    stage, log = Stage(), list[object]()
+
+    async def wait() -> None:
+        try:
+            await stage.ask()
+        except ChannelClosedError:
+            log.append(stage.listener.reasons)
+
+    waits = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    await outside_of_tasks(lambda: stage.rpc.end("it is over"))
+    await waits
+    assert log == [["it is over"]]
 
 
 async def test_an_answer_that_is_none_fails_its_request_which_may_have_run() -> None:
