@@ -52,9 +52,11 @@ class LineReader:
 
     def data_received(self, data: bytes) -> None:
         """Delivers ``data``, or a first batch of it."""
-        if not self._buffer and not self._paused and data.count(b"\n") <= self._at_once:
-            self._on_data(data)
-            return
+        if not self._buffer and not self._paused:
+            first = data.find(b"\n") + 1
+            if first in (0, len(data)) or data.count(b"\n") <= self._at_once:  # one line, which is usual
+                self._on_data(data)
+                return
         self._buffer, self._offset = self._buffer[self._offset :] + data, 0
         if self.reader is not None:
             self.reader.pause()

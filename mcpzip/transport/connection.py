@@ -29,7 +29,7 @@ from mcpzip.system.process_activity import ProcessActivity
 from mcpzip.system.reaper import Reaper
 from mcpzip.system.tasks import root_cause
 from mcpzip.transport.base import NOBODY, BoundClient, Channel, ChannelClosedError, Origin, ProgressSink
-from mcpzip.transport.deadlines import Deadlines
+from mcpzip.transport.deadlines import Deadline, Deadlines
 from mcpzip.transport.handshake import ServerInfo, StartAgainError, shake_hands
 from mcpzip.transport.opening import opened, process_tap
 from mcpzip.transport.requesters import Requesters
@@ -86,7 +86,8 @@ class Listener(Protocol):
 class Connection:
     """A connection to one upstream: connect, send requests, close.
 
-    server: its config. server_info: the handshake result, set once `connect` has returned.
+    server: its config. server_info: the handshake result, set once `connect` has returned. alive: whether
+    requests can be sent.
     activity: of its process. open_requests: how many are waiting for a response. is_replaced: see `retire`.
     """
 
@@ -110,6 +111,7 @@ class Connection:
         self.server = server
         self.server_info: ServerInfo | None = None
         self.open_requests = 0
+        self.alive = False
         self.grace = GRACE
         self.activity = ProcessActivity()
         self.bound_client = (
@@ -129,11 +131,6 @@ class Connection:
         self._retired = self.is_replaced = self._lost = False
         self._owner: asyncio.Task[None] | None = None
         self._failure: UpstreamUnavailableError | None = None
-
-    @property
-    def alive(self) -> bool:
-        """Whether requests can be sent."""
-        return self._ready.is_set() and not self._stop.is_set() and not self._retired
 
     async def connect(self, timeout: float) -> None:
         """Opens the channel and completes the handshake. timeout: seconds. Raises UpstreamUnavailableError,
@@ -194,7 +191,7 @@ class Connection:
         self.open_requests += 1
         self._requesters.begin(origin)
         try:
-            with self._deadlines.running(timeout):
+            with Deadline(self._deadlines, timeout):
                 params = self._stamped(params, origin)
                 return await self._channel.request(
                     method, params, on_progress=on_progress, definition=definition, origin=origin
@@ -278,6 +275,7 @@ class Connection:
     def retire(self) -> None:
         """Takes no more requests, because its server's config has changed; ends with the open ones."""
         self._retired = self.is_replaced = True
+        self.alive = False
         if not self.open_requests:
             self._stop.set()
 
@@ -288,6 +286,7 @@ class Connection:
         self.grace = min(self.grace, grace)
         if self.alive:
             note("info", self.server.name, "closed", "closed")
+        self.alive = False
         self._stop.set()
         if self._owner is not None:
             await self._wait_for_owner()
@@ -328,6 +327,7 @@ class Connection:
                 raise
             self._failure = self._connect_error(cause)
         finally:
+            self.alive = False
             self._stop.set()
 
     async def _run_channel(self, first: Era, sure: bool) -> None:
@@ -337,6 +337,7 @@ class Connection:
             self.server_info = await shake_hands(channel, capabilities, first=first, sure=sure)
             await self._restore_session(channel, self.server_info)
             self._ready.set()
+            self.alive = not (self._stop.is_set() or self._retired)
             # A modern upstream sends change notifications only on a subscription.
             self._subscription = SubscriptionStream(channel, self.server_info, self._lists_changed)
             subscribing = asyncio.create_task(self._subscription.run(), name=f"listen-{self.server.name}")
@@ -364,7 +365,7 @@ class Connection:
     def _retire(self, reason: str) -> None:
         """Takes no more requests; the open ones may still get their responses."""
         was_alive, self._lost = self.alive, self._lost or self.alive
-        self._retired = True
+        self._retired, self.alive = True, False
         if was_alive:
             note("warning", self.server.name, "ended", reason + self._diagnosis())
             self._listener.disconnected(self.server.name, self)
@@ -454,6 +455,7 @@ class Connection:
         if not self._ready.is_set():
             return  # the handshake fails because of it, or starts again
         was_alive, self._lost = self.alive, self._lost or self.alive
+        self.alive = False
         self._stop.set()
         if was_alive:
             note("warning", self.server.name, "ended", reason + self._diagnosis())

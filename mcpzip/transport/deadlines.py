@@ -18,16 +18,19 @@ class Deadline:
     due: the event loop's time at which it passes. expired: whether it has passed.
     """
 
-    __slots__ = ("_cancelling", "_deadlines", "_task", "due", "expired")
+    __slots__ = ("_cancelling", "_deadlines", "_seconds", "_task", "due", "expired")
 
-    def __init__(self, deadlines: "Deadlines", due: float) -> None:
-        self._deadlines, self.due, self.expired = deadlines, due, False
+    def __init__(self, deadlines: "Deadlines", seconds: float) -> None:
+        """seconds: from when the context is entered."""
+        self._deadlines, self._seconds, self.expired = deadlines, seconds, False
 
     def __enter__(self) -> None:
-        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         assert task is not None
         self._task: asyncio.Task[object] = task
         self._cancelling = task.cancelling()
+        self.due = loop.time() + self._seconds
         self._deadlines.begin(self)
 
     def __exit__(
@@ -54,8 +57,8 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def running(self, seconds: float) -> Deadline:
-        """A deadline ``seconds`` from now."""
-        return Deadline(self, asyncio.get_running_loop().time() + seconds)
+        """A deadline of so many ``seconds``."""
+        return Deadline(self, seconds)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:

@@ -10,7 +10,6 @@ from functools import partial
 
 from mcpzip.model import limits
 from mcpzip.system.direct_steps import DirectFuture
-from mcpzip.system.tasks import retrieve_exception
 from mcpzip.transport.base import ChannelClosedError, Incoming, Origin, ProgressSink
 from mcpzip.wire import (
     INTERNAL_ERROR,
@@ -101,8 +100,12 @@ class JsonRpcConnection:
         self._progress.pop(number, None)
         self._origins.pop(number, None)
         answer = self._waiting.pop(number, None)
-        if answer is not None and not answer.cancel():
-            retrieve_exception(answer)  # the awaiting task may have been cancelled at the moment it failed
+        if answer is None:
+            return
+        if not answer.done():
+            answer.cancel()
+        elif not answer.cancelled():
+            answer.exception()  # the awaiting task may have been cancelled at the moment it failed
 
     def fail(self, number: int, error: Exception) -> None:
         """Fails the request ``number`` with ``error``, if it is still open."""

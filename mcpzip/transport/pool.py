@@ -153,7 +153,12 @@ class Pool:
         repeated = False
         while True:
             # Not `_connection`: its context manager would take a tenth of a call's time.
-            state, entry, connection = await self._acquire(server, origin)
+            state = self._states.configured(server)
+            found = state.entries.get(state.key(origin))
+            if found is None or (connection := found.connection) is None or not connection.alive:
+                state, entry, connection = await self._acquire(server, origin)
+            else:
+                entry = found
             if origin.on_sent is not None:
                 origin.on_sent()
             try:
@@ -180,7 +185,7 @@ class Pool:
 
     def speaks(self, server: str, era: Era | None) -> Era | None:
         """The era that ``server`` speaks with a client of ``era``; None while it isn't known."""
-        return state.eras.get(era) if (state := self._states.get(server)) else None
+        return state.eras.get(era) if (state := self._states.by_name.get(server)) else None
 
     async def notify(self, server: str, bound_client: BoundClient, method: str, params: bytes | None) -> None:
         """Sends a notification on the client's legacy connection to ``server``, if it has one."""

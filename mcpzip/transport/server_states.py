@@ -13,32 +13,32 @@ from mcpzip.transport.server_state import ServerState
 
 
 class ServerStates(Mapping[str, ServerState]):
-    """The states that are in use, by name."""
+    """The states that are in use, by name. by_name: as a dictionary, because every request looks there."""
 
     def __init__(self, login_wait: Callable[[ServerConfig], LoginWait]) -> None:
         """login_wait: makes that of a server."""
         self._login_wait = login_wait
-        self._by_name: dict[str, ServerState] = {}
+        self.by_name: dict[str, ServerState] = {}
 
     def __getitem__(self, server: str) -> ServerState:
-        return self._by_name[server]
+        return self.by_name[server]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._by_name)
+        return iter(self.by_name)
 
     def __len__(self) -> int:
-        return len(self._by_name)
+        return len(self.by_name)
 
     def configured(self, server: str) -> ServerState:
         """The state of ``server``. Raises UpstreamUnavailableError if it is no longer in the config."""
-        state = self._by_name.get(server)
+        state = self.by_name.get(server)
         if state is None:
             raise UpstreamUnavailableError(server, "it is no longer in the config")
         return state
 
     def is_current(self, state: ServerState) -> bool:
         """Whether ``state`` is in use: neither was its server removed, nor its connection changed."""
-        return self._by_name.get(state.server.name) is state
+        return self.by_name.get(state.server.name) is state
 
     def replace(
         self,
@@ -50,12 +50,12 @@ class ServerStates(Mapping[str, ServerState]):
         """Uses ``servers`` from now on. Returns the states that are no longer in use. Arguments: see
         `Pool.reconfigure`.
         """
-        before, self._by_name = self._by_name, {}
+        before, self.by_name = self.by_name, {}
         for server in servers:
             state = before.get(server.name)
             if state is None or server.name in disconnected:
                 state = ServerState(server, protocols.get(server.name), self._login_wait(server))
                 state.subscriptions = frozenset(watched(server.name))
             state.server = server
-            self._by_name[server.name] = state
+            self.by_name[server.name] = state
         return [state for state in before.values() if not self.is_current(state)]

@@ -32,6 +32,7 @@ _KEPT_LINES = 100
 _KEPT_JUNK = 10
 _KEPT_LINE_LENGTH = 4_000  # characters; a secret that is cut is not redacted
 _WRONG_STREAM = "ask its author to write logs to stderr"
+_NEWLINE = ord("\n")
 _EXIT_POLL = 0.005  # s
 _EXIT_POLLS = 40
 Output = Callable[[Stream, Sequence[bytes]], None]
@@ -191,7 +192,7 @@ class StdioChannel:
         events = peer.receive(data)
         for event in events:
             self._rpc.received(event, alone=len(events) == 1)
-        if peer.dropped > limits.DROPPED:
+        if data[-1] != _NEWLINE and peer.dropped > limits.DROPPED:
             self._rpc.end(f"it writes a line of more than {limits.DROPPED:,} bytes")
 
     def _check_child(self) -> None:

@@ -15,6 +15,7 @@ HEAD = 2048
 TAIL = 256
 
 _SPACE = b" \t\r"
+_SPACE_AND_END = _SPACE + b"\n"
 
 
 class FrameTooLong(msgspec.Struct, frozen=True, gc=False):
@@ -50,13 +51,14 @@ class LineFramer:
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that ``data`` completes, in order."""
-        frames: list[Frame] = []
-        if b"\n" not in data:  # a part of a long line: copied only once
+        end = data.find(b"\n")
+        if end < 0:  # a part of a long line: copied only once
             self._buffer(data)
-            return frames
-        if data.find(b"\n") == len(data) - 1 and not (self._pending or self._dropped):  # which is usual
-            self._append(data[:-1], frames)
-            return frames
+            return []
+        if end == len(data) - 1 <= self._max_frame and not (self._pending or self._dropped):  # which is usual
+            frame = data.strip(_SPACE_AND_END)
+            return [frame] if frame else []
+        frames: list[Frame] = []
         *lines, rest = data.split(b"\n")
         for line in lines:
             if self._pending or self._dropped:
