@@ -12,7 +12,7 @@ import msgspec
 
 from mcpzip.model import limits
 from mcpzip.model.errors import InvalidToolError
-from mcpzip.model.names import join
+from mcpzip.model.names import SEPARATOR
 
 JsonObject = dict[str, object]
 
@@ -96,7 +96,7 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
     @property
     def name(self) -> str:
         """The name by which clients call it: ``{server}__{tool}``."""
-        return join(self.server, self.tool)
+        return f"{self.server}{SEPARATOR}{self.tool}"  # as `join`, for every call asks for it
 
     @classmethod
     def parse(cls, server: str, raw: bytes) -> "Entry":

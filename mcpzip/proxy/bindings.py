@@ -78,7 +78,9 @@ class Bindings:
         """
         until: float | None = None
         while True:
-            use = await self._use_with_roots(client, server, way)
+            use = self._use(client, server)
+            if use.kind == "equal roots":
+                use = await self._use_with_roots(client, server, way)
             binding = self._binding(client, use)
             if call is None or not isinstance(binding, SharedBinding):
                 break

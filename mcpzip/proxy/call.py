@@ -33,6 +33,7 @@ from mcpzip.wire import (
 
 _HOP_BY_HOP = ("progressToken", *REQUEST_KEYS)
 """Keys of ``_meta`` between the client and us: the upstream gets our own."""
+_CALL = ("name", "arguments")
 _NOT_OFFERED = "The client does not offer"
 _NOTED = {
     Event.SEND: noted.CONNECTING,
@@ -73,8 +74,13 @@ class UpstreamRequest(msgspec.Struct, frozen=True):
 
     def params(self, meta: Mapping[str, bytes]) -> bytes:
         """The params, with those members of the client's ``_meta`` that are meant for the upstream."""
-        kept = {key: value for key, value in meta.items() if key not in _HOP_BY_HOP}
-        return join_object({**self.fields, "_meta": join_object(kept)} if kept else self.fields)
+        fields = self.fields
+        kept = {key: value for key, value in meta.items() if key not in _HOP_BY_HOP} if meta else {}
+        if kept:
+            return join_object({**fields, "_meta": join_object(kept)})
+        if (*fields,) == _CALL:  # which is usual
+            return b'{"name":%b,"arguments":%b}' % (fields["name"], fields["arguments"])
+        return join_object(fields)
 
     def same(self, other: "UpstreamRequest") -> bool:
         """Whether ``other`` is it, asked again; the order of members and the spacing mean nothing."""

@@ -133,7 +133,8 @@ class Exchange(msgspec.Struct, eq=False):
     def __post_init__(self) -> None:
         self.principal = self.principal or self.client.principal
         self.fields = members(self.params)
-        self.meta_fields = members(self.fields.get("_meta"))
+        if (meta := self.fields.get("_meta")) is not None:
+            self.meta_fields = members(meta)
 
     @property
     def meta(self) -> bytes | None:
@@ -146,6 +147,8 @@ class Exchange(msgspec.Struct, eq=False):
         """The token under which the client wants progress, as JSON text; None when it wants none, or
         under one that is too long to be repeated.
         """
+        if not self.meta_fields:
+            return None
         token = progress_token_of(self.meta_fields)
         return None if token is None or len(token) > limits.ID else token
 

@@ -23,6 +23,7 @@ from mcpzip.proxy.argument_repair import repair_arguments, repair_meta
 from mcpzip.proxy.arguments import ARROW, ToolCall, read_call, read_name
 from mcpzip.proxy.describe import described
 from mcpzip.proxy.exchange import Exchange, members
+from mcpzip.proxy.kept_results import is_handle, may_refer
 from mcpzip.proxy.name_resolution import NameResolver
 from mcpzip.proxy.reviews import Reviews
 from mcpzip.proxy.search_request import SearchReport, SearchRequest, read_search_request
@@ -121,13 +122,15 @@ class _Handlers:
         if record is None:  # the server was removed from the config meanwhile
             raise UnknownToolError(name)
         note = self._proxy.tool_caller.note(entry)
-        return await _in_worker_if_large(entry, lambda: described(entry, record, time.time(), note))
+        if len(entry.raw) <= READ_AT_ONCE:
+            return described(entry, record, time.time(), note)
+        return await run_in_worker(lambda: described(entry, record, time.time(), note), "parse")
 
-    async def execute_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
-        return await self._execute(read_call(arguments), exchange)
+    def execute_tool(self, arguments: bytes | None, exchange: Exchange) -> Awaitable[bytes]:
+        return self._execute(read_call(arguments), exchange)
 
-    async def execute_read_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
-        return await self._execute(read_call(arguments, metatools.EXECUTE_READ), exchange, only_reads=True)
+    def execute_read_tool(self, arguments: bytes | None, exchange: Exchange) -> Awaitable[bytes]:
+        return self._execute(read_call(arguments, metatools.EXECUTE_READ), exchange, only_reads=True)
 
     async def run_code(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         programs = await self._programs()
@@ -155,22 +158,28 @@ class _Handlers:
                 return result
             return repair_meta(result, [f"name: {call.name} {ARROW} {admin.tool}"])
         results = proxy.tool_caller.results
-        if (part := await results.read(call, exchange.client)) is not None:
+        # Most calls name a tool that is listed, and only that: these take none of the steps for the others.
+        if is_handle(call.name) and (part := await results.read(call, exchange.client)) is not None:
             return part
-        with proxy.tool_caller.looking_up(call.name, call.arguments, exchange):
-            entry, name_repair = await proxy.resolver.resolve(call.name, call.timeout, exchange.principal)
+        known, name_repair = proxy.resolver.exact(call.name, exchange.principal), None
+        if known is not None:
+            entry = known
+        else:
+            with proxy.tool_caller.looking_up(call.name, call.arguments, exchange):
+                entry, name_repair = await proxy.resolver.resolve(call.name, call.timeout, exchange.principal)
         if only_reads:  # before a model is told how to correct the arguments
             proxy.tool_caller.check_call_reads(entry, call.arguments, exchange)
-        has_programs = proxy.config.code.enabled or self._made is not None
-        for key, value, means_ours in (("select", call.select, True), ("run", call.run, has_programs)):
-            if value and (not means_ours or _has_parameter(entry, key)):
-                raise InvalidArgumentsError(f"{key!r} stands beside 'arguments'; put it inside 'arguments'.")
-        if call.run and call.select:
-            raise InvalidArgumentsError("'select' and 'run' don't go together: the reply is the program's.")
-        filled, about = await results.fill(call.arguments, exchange.client)
-        if about or filled is not call.arguments:
-            call = replace(call, arguments=filled)
-        repaired = await _in_worker_if_large(entry, lambda: repair_arguments(call, entry), call)
+        if call.select or call.run:
+            self._check_beside(call, entry)
+        about: tuple[str, ...] = ()
+        if may_refer(call.arguments):
+            filled, about = await results.fill(call.arguments, exchange.client)
+            if about or filled is not call.arguments:
+                call = replace(call, arguments=filled)
+        if _is_large(entry, call):
+            repaired = await run_in_worker(lambda: repair_arguments(call, entry), "parse")
+        else:
+            repaired = repair_arguments(call, entry)
         repairs = (name_repair, *repaired.repairs) if name_repair else repaired.repairs
         if call.run:
             return await (await self._programs()).execute(
@@ -185,10 +194,21 @@ class _Handlers:
             about=about,
             repairs=len(repairs),
         )
-        shown = await results.shown(entry, result, exchange.client, call.through, call.select)
-        if shown is not result:
-            proxy.tool_caller.calls.kept(exchange.record)
-        return repair_meta(shown, repairs) if repairs else shown
+        if call.select or results.may_keep(entry, result, exchange.client):
+            shown = await results.shown(entry, result, exchange.client, call.through, call.select)
+            if shown is not result:
+                proxy.tool_caller.calls.kept(exchange.record)
+            result = shown
+        return repair_meta(result, repairs) if repairs else result
+
+    def _check_beside(self, call: ToolCall, entry: Entry) -> None:
+        """Raises InvalidArgumentsError if ``select`` or ``run`` beside the arguments is not for us."""
+        has_programs = self._proxy.config.code.enabled or self._made is not None
+        for key, value, means_ours in (("select", call.select, True), ("run", call.run, has_programs)):
+            if value and (not means_ours or _has_parameter(entry, key)):
+                raise InvalidArgumentsError(f"{key!r} stands beside 'arguments'; put it inside 'arguments'.")
+        if call.run and call.select:
+            raise InvalidArgumentsError("'select' and 'run' don't go together: the reply is the program's.")
 
     async def proxy_status(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         return text_result(await self._status_text(exchange))
@@ -235,9 +255,8 @@ def _has_parameter(entry: Entry, name: str) -> bool:
     return name in members(schema.get("properties"))
 
 
-async def _in_worker_if_large(entry: Entry, work: Callable[[], T], call: ToolCall | None = None) -> T:
-    """``work()``, which parses ``entry`` and the arguments of ``call``: in a thread if these are large."""
-    size = len(entry.raw) + (0 if call is None else len(call.arguments))
-    if size <= READ_AT_ONCE and (call is None or not call.error):
-        return work()
-    return await run_in_worker(work, "parse")
+def _is_large(entry: Entry, call: ToolCall) -> bool:
+    """Whether ``entry`` and the arguments of ``call`` are so large, or so wrong, that they are read in a
+    thread.
+    """
+    return len(entry.raw) + len(call.arguments) > READ_AT_ONCE or bool(call.error)

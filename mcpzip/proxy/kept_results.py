@@ -44,6 +44,16 @@ that Claude Code grants.
 """
 
 
+def is_handle(name: str) -> bool:
+    """Whether ``name`` is the handle of a kept result, and no tool."""
+    return _HANDLE.fullmatch(name) is not None
+
+
+def may_refer(arguments: bytes) -> bool:
+    """Whether ``arguments`` (JSON text) may refer to kept results."""
+    return arguments.find(b'kept"') >= 0
+
+
 class Results:
     """The kept results of all clients, and which results are kept. What does the work is imported when there
     is a large result.
@@ -64,6 +74,12 @@ class Results:
 
     # --- a result that comes ---
 
+    def may_keep(self, entry: Entry, result: bytes, client: Client) -> bool:
+        """Whether ``result``, that of a call of ``entry``, may be one that is kept: it is not short."""
+        # A token has at least one byte. A person reads what a command (without an era) prints, so all of it.
+        limit = self._limit(entry)
+        return limit is not None and len(result) > limit and client.era is not None
+
     async def shown(
         self, entry: Entry, result: bytes, client: Client, runner: str, select: str = ""
     ) -> bytes:
@@ -79,9 +95,8 @@ class Results:
             return result  # the tool has run, so its result is not lost for want of a thread
 
     async def _beginning(self, entry: Entry, result: bytes, client: Client, runner: str) -> bytes:
-        limit = self._limit(entry.name)
-        # A token has at least one byte. A person reads what a command (without an era) prints, so all of it.
-        if limit is None or len(result) <= limit or client.era is None or is_input_required(result):
+        limit = self._limit(entry)
+        if limit is None or not self.may_keep(entry, result, client) or is_input_required(result):
             return result
 
         def read() -> "tuple[Document, int] | None":
@@ -112,7 +127,7 @@ class Results:
         from mcpzip.results.reading import PATH, read_kept
         from mcpzip.results.reply import with_note
 
-        arguments, tokens = {PATH: quote(select)}, self._limit(entry.name) or USUAL
+        arguments, tokens = {PATH: quote(select)}, self._limit(entry) or USUAL
         try:
             part = await run_in_worker(lambda: read_kept(result, arguments, tokens), "result")
         except InvalidArgumentsError as error:
@@ -146,19 +161,19 @@ class Results:
             if len(self._store):
                 self._expiry = asyncio.get_running_loop().call_later(KEPT_SECONDS, self._expire)
 
-    def _limit(self, name: str) -> int | None:
-        """Tokens of a result of the tool ``name`` up to which it isn't kept; None if none is kept."""
+    def _limit(self, tool: Entry | str) -> int | None:
+        """Tokens of a result of ``tool``, or of the tool called so, up to which it isn't kept; None if none
+        is kept.
+        """
         config = self._current.config
+        settings = config.results
+        if not settings.tools:
+            return settings.keep
         if self._limits_of is not config:
-            settings = config.results
-            if settings.tools:
-                from mcpzip.results.threshold import limit_by_glob
+            from mcpzip.results.threshold import limit_by_glob
 
-                self._limit_of = limit_by_glob(settings)
-            else:
-                self._limit_of = lambda name: settings.keep
-            self._limits_of = config
-        return self._limit_of(name)
+            self._limit_of, self._limits_of = limit_by_glob(settings), config
+        return self._limit_of(tool if isinstance(tool, str) else tool.name)
 
     # --- reading on ---
 
@@ -166,7 +181,7 @@ class Results:
         """The part of a kept result that ``call`` names, as a `CallToolResult`; None if the name of the tool
         is no handle. Raises InvalidArgumentsError, KeptNoMoreError.
         """
-        if _HANDLE.fullmatch(call.name) is None:
+        if not is_handle(call.name):
             return None
         kept = self._kept(client, call.name)
         if call.error:
@@ -186,7 +201,7 @@ class Results:
         """``arguments`` (a JSON object) with the values of the kept results that it refers to, and a sentence
         about each. Raises InvalidArgumentsError, KeptNoMoreError.
         """
-        if b'kept"' not in arguments:
+        if not may_refer(arguments):
             return arguments, ()
         from mcpzip.results.document import read_result
         from mcpzip.results.references import MOST, fill

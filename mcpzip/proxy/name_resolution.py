@@ -36,6 +36,10 @@ class NameResolver:
         self._current, self._views, self._gate = current, views, gate
         self._first_listings, self._pool = first_listings, pool
 
+    def exact(self, name: str, principal: Principal | None) -> Entry | None:
+        """The tool that is called ``name``, of those that ``principal`` may use."""
+        return self._views.of(principal).catalog.get(name)
+
     async def resolve(
         self, name: str, timeout: float | None = None, principal: Principal | None = None
     ) -> tuple[Entry, str | None]:

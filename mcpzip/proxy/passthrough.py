@@ -282,6 +282,8 @@ class Passthrough:
 
     def pipeline_of(self, principal: Principal | None, server: str) -> CallPipeline:
         """The way of requests of ``principal`` to ``server``. Raises LoginNeededError."""
+        if principal is None:
+            return self._shared.pipeline
         return self._way(principal, server).pipeline
 
     @property

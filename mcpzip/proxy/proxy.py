@@ -6,7 +6,7 @@ The rule: a request waits only for the upstreams that it needs.
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -398,12 +398,12 @@ class Proxy:
 
     # --- calls ---
 
-    async def call(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
+    def call(self, name: str, arguments: bytes | None, exchange: Exchange) -> Coroutine[None, None, bytes]:
         """The `CallToolResult` (JSON text) of `tools/call`. Most errors are results with ``isError``, which
         the model can read. Raises only what must be a JSON-RPC error: UpstreamRpcError (the upstream's own,
         passed on), JsonRpcError, and UnknownToolError for a ``name`` that `tools/list` doesn't show.
         """
-        return await self._shown_tools.call(name, arguments, exchange)
+        return self._shown_tools.call(name, arguments, exchange)
 
     # --- search ---
 

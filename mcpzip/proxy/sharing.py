@@ -105,10 +105,12 @@ class Sharing:
 
     def use(self, client: Client, server: str) -> Use:
         """How ``client`` uses ``server``, which may not be configured any more."""
-        config = self.current.servers.get(server)
+        config = self.current.config.servers.get(server)
         if config is None or client.is_only_client or not client.has_session or client.era is None:
             return USUAL
-        traits = self._traits_of(server, config)
+        traits = self._traits.get(server)
+        if traits is None or traits.config is not config:
+            traits = self._traits[server] = _traits_of(config)
         if config.share == "never" or (config.share == "auto" and traits.keeps_state):
             return OWN
         has = declared(client.capabilities)
@@ -147,15 +149,9 @@ class Sharing:
         """Saves what isn't saved yet."""
         await self._saving.flush()
 
-    def _traits_of(self, server: str, config: ServerConfig) -> "_Traits":
-        found = self._traits.get(server)
-        if found is None or found.config is not config:
-            found = self._traits[server] = _traits_of(config)
-        return found
-
     def _asked_by(self, server: str, config: ServerConfig) -> Collection[str]:
         """The capabilities that questions of ``server`` needed."""
-        known = self._known.get(server)
+        known = (self._known if self._asked is None else self._asked).get(server)
         return known.capabilities if known and known.fingerprint == config.fingerprint else ()
 
     @property

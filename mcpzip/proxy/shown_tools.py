@@ -3,7 +3,7 @@
 The rule: all of it happens in the view of whoever asks (`proxy.views`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 
 from mcpzip.model.errors import (
     InsufficientScopeError,
@@ -50,17 +50,21 @@ class ShownTools:
         self._tool_caller, self._passthrough, self._guard = tool_caller, passthrough, guard
         self._first_listings, self._pool, self._statistics = first_listings, pool, statistics
 
-    async def call(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
+    def call(self, name: str, arguments: bytes | None, exchange: Exchange) -> Coroutine[None, None, bytes]:
         """See `Proxy.call`."""
-        try:
-            if exchange.principal is None or not self._current.per_user:
-                return await self._call(name, arguments, exchange)
-            return await self._call_after_sign_in(name, arguments, exchange)
-        except LoginNeededError as error:
-            return error_result(str(error))
+        if exchange.principal is None or not self._current.per_user:
+            return self._call(name, arguments, exchange, tells_of_sign_in=True)
+        return self._call_after_sign_in(name, arguments, exchange)
 
     async def _call_after_sign_in(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
         """As `_call`; a person who has to sign in for it is asked to, if their client can be asked."""
+        try:
+            return await self._call_asking_to_sign_in(name, arguments, exchange)
+        except LoginNeededError as error:
+            return error_result(str(error))
+
+    async def _call_asking_to_sign_in(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
+        """The same, but raises LoginNeededError, too."""
         from mcpzip.proxy.sign_in_question import SignInQuestion  # most configs need none
 
         question = SignInQuestion(exchange)
@@ -73,8 +77,10 @@ class ShownTools:
                 raise
             return asked if isinstance(asked, bytes) else await self._call(name, arguments, exchange)
 
-    async def _call(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
-        """As `call`, but raises LoginNeededError, too."""
+    async def _call(
+        self, name: str, arguments: bytes | None, exchange: Exchange, *, tells_of_sign_in: bool = False
+    ) -> bytes:
+        """As `call`, but raises LoginNeededError unless ``tells_of_sign_in``."""
         view = self._views.of(exchange.principal)
         exposure, config = view.exposure, self._current.config
         handler = self._handlers.get(name) if exposure.has_own(name) else None
@@ -114,7 +120,11 @@ class ShownTools:
                 own = self._views.own(exchange.principal, server)
                 if own is not None and (needed := own.login_needed(server)) is not None:
                     raise needed
-        except (UpstreamRpcError, JsonRpcError, InsufficientScopeError, LoginNeededError):
+        except LoginNeededError as error:
+            if not tells_of_sign_in:
+                raise
+            return error_result(str(error))
+        except (UpstreamRpcError, JsonRpcError, InsufficientScopeError):
             raise
         except (TooManyCallsError, NotCountedError) as error:
             return text_result(str(error), meta={"retryAfter": error.retry_after}, is_error=True)

@@ -265,13 +265,14 @@ class ToolCaller:
         # Before it is sent, and each time that it is sent again: a person may have been asked meanwhile.
         check = partial(self._check_still_reads, entry, exchange.principal) if only_reads else check
 
-        def send() -> "Awaitable[tuple[bytes, bool]]":
-            return self._call(entry, fields, timeout, exchange, check, once=once)
-
         record = self.calls.begin(exchange, entry.server, entry.tool, len(arguments))
         record.repairs = repairs
-        guarded = self._current.has_policy or confirm is not None
-        made = self.guard.call(entry, arguments, exchange, send, about, confirm) if guarded else send()
+        made: Awaitable[tuple[bytes, bool]]
+        if self._current.has_policy or confirm is not None:
+            send = partial(self._call, entry, fields, timeout, exchange, check, once=once)
+            made = self.guard.call(entry, arguments, exchange, send, about, confirm)
+        else:
+            made = self._call(entry, fields, timeout, exchange, check, once=once)
         result, succeeded = await self.calls.recorded(record, made)
         if succeeded:
             self._tool_search.record_use(entry, exchange)
@@ -347,10 +348,12 @@ class ToolCaller:
             definition=entry.raw,
             check=check,
         )
-        ended = await self._begin(exchange.principal, entry)
+        principal, ended = exchange.principal, None
+        if principal is not None and self._current.config.rate_limits:
+            ended = await self._begin(principal, entry)
         succeeded = uncounted = False
         try:
-            result = await self.pipeline_of(exchange.principal, entry.server).send(exchange, request)
+            result = await self.pipeline_of(principal, entry.server).send(exchange, request)
             succeeded = is_success(result)
             # It is called once more then, with what the client answers.
             uncounted = not succeeded and is_input_required(result)
@@ -366,11 +369,12 @@ class ToolCaller:
             more = more_about(entry.server) if exited else ""
             raise _unknown_outcome(entry, error.reason, more) from error
         finally:
-            ended()
+            if ended is not None:
+                ended()
             if not uncounted:
                 self._statistics.count_call(entry.server, failed=not succeeded)
         self._uri_sources.record(exchange.client, entry.server, "tools/call", result)
-        if exchange.principal is not None and entry.server in self._current.per_user:
+        if principal is not None and entry.server in self._current.per_user:
             return result, succeeded  # it is listed again for this person by itself
         record = self._catalog_state.catalog.servers.get(entry.server)
         if record is None or entry.server not in self._current.enabled:
@@ -379,13 +383,11 @@ class ToolCaller:
             self._refresher.start(entry.server, MAX_AGE_IN_USE)
         return result, succeeded
 
-    async def _begin(self, principal: Principal | None, entry: Entry) -> Callable[[], None]:
+    async def _begin(self, principal: Principal, entry: Entry) -> Callable[[], None]:
         """Counts a call for the limits of ``principal``; what it returns is called at its end. Raises
         TooManyCallsError and NotCountedError.
         """
         limits = self._current.config.rate_limits
-        if principal is None or not limits:
-            return _nothing
         if self._rates is None or self._rates_of != limits:
             from mcpzip.proxy.rate_limits import RateLimits  # most configs have none
 
@@ -409,10 +411,6 @@ class ToolCaller:
 
             self._shared_rates = SharedRates(store, self._warn)
         return self._shared_rates
-
-
-def _nothing() -> None:
-    """At the end of a call that isn't counted."""
 
 
 def _unknown_outcome(entry: Entry, reason: str, more: str) -> UpstreamError:

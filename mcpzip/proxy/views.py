@@ -88,7 +88,8 @@ class Views:
     def of(self, principal: Principal | None) -> View:
         """The view of ``principal``, now; None for whoever uses this machine."""
         if principal is None or self._is_same_for_all:
-            return self.whole
+            whole = self._whole
+            return self.whole if whole is None or whole.exposure is not self._state.exposure else whole
         rules, own = self._rules, self.own_upstreams(principal)
         applying = frozenset() if rules is None else rules.applying(principal)
         key = applying, None if own is None else principal.id
@@ -185,7 +186,7 @@ class Views:
 
     def check_call(self, principal: Principal | None, entry: Entry) -> None:
         """Raises InsufficientScopeError or UnknownToolError if ``principal`` may not call ``entry``."""
-        if not self.may_call(principal, entry):
+        if principal is not None and not self.may_call(principal, entry):
             self.check_scopes(principal, entry)
             raise UnknownToolError(entry.name)
 

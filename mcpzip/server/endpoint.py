@@ -27,7 +27,7 @@ from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.exposure import Exposure, look_up
 from mcpzip.proxy.input_required import is_input_required
 from mcpzip.proxy.log_levels import LOG_LEVELS
-from mcpzip.proxy.metatools import instructions
+from mcpzip.proxy.metatools import DESCRIBE, EXECUTE, EXECUTE_READ, SEARCH, instructions
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.statistics import CLIENT_INFO_SIZE
 from mcpzip.server import config_results
@@ -199,7 +199,7 @@ class Endpoint:
                     METHOD_NOT_FOUND, f"There is no {shortened(method)} in this version of the protocol."
                 )
             )
-        if method in _ABOUT_SERVERS:
+        if exchange.principal is not None and method in _ABOUT_SERVERS:
             own = self._proxy.views.own_upstreams(exchange.principal)
             if own is not None:
                 return self._begin_after(own.catch_up, method, exchange)
@@ -216,11 +216,11 @@ class Endpoint:
         return result if isinstance(result, bytes) else await result
 
     def _begin(self, method: str, exchange: Exchange) -> PendingResult:
-        proxy, passing = self._proxy, self._proxy.passthrough
-        exposure = proxy.views.of(exchange.principal).exposure
+        proxy = self._proxy
+        if method == "tools/call":
+            return proxy.call(_name(exchange), _arguments(exchange), exchange)
+        passing, exposure = proxy.passthrough, proxy.views.of(exchange.principal).exposure
         match method:
-            case "tools/call":
-                return proxy.call(_name(exchange), _arguments(exchange), exchange)
             case "initialize":
                 return self._initialize(exchange)
             case "server/discover":
@@ -406,6 +406,8 @@ class Endpoint:
         return b"{}"
 
 
+_META_TOOLS = {quote(name): name for name in (SEARCH, DESCRIBE, EXECUTE, EXECUTE_READ)}
+"""The tools that most calls name, by their name as JSON text."""
 _PAGES: Mapping[str, Callable[[Exposure, str | None], bytes]] = {
     "tools/list": Exposure.tools_page,
     "prompts/list": Exposure.prompts_page,
@@ -454,7 +456,8 @@ def _cursor(exchange: Exchange) -> str | None:
 
 
 def _name(exchange: Exchange) -> str:
-    name = _text(exchange.fields.get("name"))
+    raw = exchange.fields.get("name")
+    name = _META_TOOLS.get(raw) or _text(raw) if raw is not None else None
     if name is None:
         raise JsonRpcError(RpcError(INVALID_PARAMS, "tools/call needs the 'name' of a tool, as a string."))
     return name

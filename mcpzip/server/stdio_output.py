@@ -29,7 +29,7 @@ class StdioOutput:
     def send(self, frame: bytes) -> None:
         """Sends a response or a request."""
         self._writer.write(frame)
-        if self.full and self._draining is None and self.reader is not None:
+        if self._writer.waiting >= self._limit and self._draining is None and self.reader is not None:
             self.reader.pause()
             self._draining = asyncio.create_task(self._resume_reading(self.reader))
 

@@ -154,11 +154,10 @@ class Pool:
         while True:
             # Not `_connection`: its context manager would take a tenth of a call's time.
             state = self._states.configured(server)
-            found = state.entries.get(state.key(origin))
-            if found is None or (connection := found.connection) is None or not connection.alive:
+            entry = state.entry(origin)
+            connection = entry.connection
+            if connection is None or not connection.alive:
                 state, entry, connection = await self._acquire(server, origin)
-            else:
-                entry = found
             if origin.on_sent is not None:
                 origin.on_sent()
             try:
@@ -368,12 +367,7 @@ class Pool:
     async def _acquire_from(
         self, state: ServerState, origin: Origin, *, force: bool
     ) -> tuple[PoolEntry, Connection]:
-        key = state.key(origin)
-        entry = state.entries.get(key)
-        if entry is None and origin.era is None and origin.bound_client is None:  # any connection will do
-            entry = state.any_entry()
-        if entry is None:
-            entry = state.entries[key] = PoolEntry()
+        entry = state.entry(origin)
         if entry.connection is not None and entry.connection.alive:
             return entry, entry.connection
         connection = await self._connected(state, entry, origin, force=force)

@@ -163,6 +163,16 @@ class ServerState:
         entries = sorted(self.entries.values(), key=lambda entry: entry.unused_at)
         return [entry.connection for entry in entries if entry.connection and entry.connection.alive]
 
+    def entry(self, origin: Origin) -> PoolEntry:
+        """That of the connection that serves ``origin``; a new one if there is none."""
+        key = self.key(origin)
+        entry = self.entries.get(key)
+        if entry is None and origin.era is None and origin.bound_client is None:  # any connection will do
+            entry = self.any_entry()
+        if entry is None:
+            entry = self.entries[key] = PoolEntry()
+        return entry
+
     def any_entry(self) -> PoolEntry | None:
         """An entry with a usable connection, if there is one."""
         for entry in self.entries.values():
