@@ -21,6 +21,7 @@ MAX_TIMEOUT = 24 * 3600.0
 ARROW = "\u2192"
 
 _KEYS = frozenset(("name", "arguments", "timeout"))
+_USUAL = frozenset(("name", "arguments"))
 _BESIDE = ("select", "run")
 """Keys beside ``arguments``: see `ToolCall`. Without ``arguments`` they may be the tool's own."""
 _NAME_KEYS = frozenset(("name", "tool", "toolname"))
@@ -56,6 +57,10 @@ def read_call(raw: bytes | None, through: str = EXECUTE) -> ToolCall:
     tool's signature.
     """
     members, repairs = _members(raw, through)
+    if members.keys() == _USUAL and not repairs:
+        quoted, given = members["name"], members["arguments"]
+        if quoted.startswith(b'"') and len(quoted) > 2 and given.startswith(b"{"):
+            return ToolCall(unquote(quoted), given, None, through=through)
     key, name = _name(members, "the tool to run, as search_tools shows it")
     if key != "name":
         repairs = (*repairs, f"{through}: {key} {ARROW} name")

@@ -131,7 +131,8 @@ class CallPipeline:
         Raises UpstreamError and its kinds, JsonRpcError.
         """
         client = exchange.client
-        self._check_whose(exchange.principal, request.server)
+        if exchange.principal is not None or self._person is not None:
+            self._check_whose(exchange.principal, request.server)
         if client.era is Era.MODERN:
             return await self._for_modern(exchange, request)
         binding = await self.bindings.to(

@@ -17,6 +17,7 @@ The rules:
 
 import os
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -92,6 +93,16 @@ class _Traits(msgspec.Struct, frozen=True):
         return found
 
 
+@lru_cache(maxsize=64)
+def _by_roots(capabilities: bytes, folder: str | None) -> tuple[Use, Use]:
+    """How a client with these ``capabilities`` uses a server that never asked for roots, and one that did."""
+    has, without = declared(capabilities), USUAL
+    if has.can_be_asked or folder is not None:
+        without = Use("shared", has.without_roots, folder)
+    any_roots = Use("any roots", has.with_any_roots, folder, None if has.has_roots else without)
+    return any_roots, Use("equal roots", has.with_roots, folder) if has.has_roots else without
+
+
 class Sharing:
     """What servers asked so far, in a file of the cache. Everything runs on one event loop."""
 
@@ -122,12 +133,8 @@ class Sharing:
         asked = self._asked_by(server, config)
         if client.log_level is not None or not has.others.isdisjoint(asked):
             return USUAL if folder is None else OWN
-        without = USUAL
-        if has.can_be_asked or folder is not None:
-            without = Use("shared", has.without_roots, folder)
-        if ROOTS in asked:
-            return Use("equal roots", has.with_roots, folder) if has.has_roots else without
-        return Use("any roots", has.with_any_roots, folder, None if has.has_roots else without)
+        any_roots, equal_roots = _by_roots(client.capabilities, folder)
+        return equal_roots if ROOTS in asked else any_roots
 
     def asked(self, server: str, method: str, params: bytes | None) -> bool:
         """``server`` sent a request that could be for any of several clients. Returns whether it is the first

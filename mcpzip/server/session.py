@@ -79,7 +79,7 @@ class Session:
         self._lasting: set[asyncio.Task[None]] = set()
         self._tasks = TaskTracker(endpoint, limits.CALLS)
         self._calls: dict[bytes, tuple[Exchange, asyncio.Task[None]]] = {}
-        self._opened = asyncio.Event()
+        self._opened, self._has_begun = asyncio.Event(), False
         self._held: list[Request] | None = None
         self._held_size = 0
 
@@ -221,7 +221,9 @@ class Session:
         except JsonRpcError as failure:
             self._settled(id, None, send, failure.error)
             return
-        self._opened.set()
+        if not self._has_begun:  # who waits for the first request has to go on before that is begun
+            self._has_begun, at_once = True, False
+            self._opened.set()
         self.calls += request.method == "tools/call"
         settled = partial(self._settled, id, exchange, send)
         task = self._tasks.run(request.method, exchange, settled, self._requester, at_once=at_once)

@@ -43,31 +43,35 @@ _OPENINGS = ("server/discover", "tools/list")
 class OpenRequest:
     """A request of the client that has no response yet.
 
-    line: None if it is not sent again by itself. batch: in which it came, None for a line of its own. end:
-    the number of bytes from the client up to its end. harmful: whether running it twice may do harm. setting:
-    what it sets for the rest of the session, None for nothing; replayed: the line that sets it once more,
-    without a newline.
+    key: of its id. line: None if it is not sent again by itself. batch: in which it came, None for a line of
+    its own. end: the number of bytes from the client up to its end. harmful: whether running it twice may do
+    harm. setting: what it sets for the rest of the session, None for nothing; replayed: the line that sets it
+    once more, without a newline.
     """
 
-    __slots__ = ("batch", "end", "harmful", "id", "line", "method", "modern", "replayed", "setting")
+    __slots__ = ("batch", "end", "harmful", "id", "key", "line", "method", "modern", "replayed", "setting")
 
     def __init__(self, message: "dict[str, object]", line: "bytes | None", end: int) -> None:
         self.id, self.line, self.end = message["id"], line, end
+        self.key = _key(self.id)
         self.batch: Batch | None = None
         self.method = str(message["method"])
         given = message.get("params")
         params: dict[str, object] = given if isinstance(given, dict) else {}
         meta = params.get("_meta")
         self.modern = isinstance(meta, dict) and _MODERN in meta
-        self.harmful = self.method == "tools/call" and params.get("name") not in _HARMLESS_TOOLS
         self.setting: tuple[str, object] | None = None
+        self.replayed = b""
+        self.harmful = self.method == "tools/call"
+        if self.harmful:
+            self.harmful = params.get("name") not in _HARMLESS_TOOLS
+            return
         if self.method in ("initialize", "logging/setLevel"):
             self.setting = self.method, None
         elif self.modern and self.method in _OPENINGS:
             self.setting = "era", None
         elif self.method in ("resources/subscribe", "resources/unsubscribe"):
             self.setting = "resources/subscribe", str(params.get("uri"))
-        self.replayed = b""
         if self.setting is not None:  # what a batch has set must not repeat the rest of the batch
             self.replayed = (line or _encoded(message)).rstrip(b"\n")
 
@@ -180,13 +184,13 @@ class SessionRecord:
 
     def daemon_sent(self, data: bytes) -> "tuple[bytes, list[bytes]]":
         """Takes note of bytes from the daemon. Returns the whole lines for the client, and the notices."""
+        if not self._reply and data.find(b"\n") + 1 == len(data) and data[:1] != b"!":
+            self._daemon_line(data)  # one line, which is usual
+            return data, []
         end = data.rfind(b"\n") + 1
         if not end:
             self._reply.append(data)
             return b"", []
-        if not self._reply and data.find(b"\n") + 1 == end == len(data) and data[:1] != b"!":
-            self._daemon_line(data)  # one line, which is usual
-            return data, []
         complete = b"".join((*self._reply, data[:end]))
         self._reply = [data[end:]] if end < len(data) else []
         notices: list[bytes] = []
@@ -257,10 +261,10 @@ class SessionRecord:
         if isinstance(method, str) and isinstance(id, (str, int, float)) and not isinstance(id, bool):
             request = OpenRequest(message, kept, end)
             request.batch = batch
-            self._kept += len(kept or b"")
-            if (before := self._open.pop(_key(id), None)) is not None:
+            self._kept += 0 if kept is None else len(kept)
+            if (before := self._open.pop(request.key, None)) is not None:
                 self._close(before)
-            self._open[_key(id)] = request
+            self._open[request.key] = request
             return True
         if method == "notifications/initialized":
             self._set(("notifications/initialized", None), _INITIALIZED)
@@ -317,8 +321,8 @@ class SessionRecord:
             self._settings[setting], self._settings_size = line, size
 
     def _close(self, request: OpenRequest) -> None:
-        if self._open.get(_key(request.id)) is request:
-            del self._open[_key(request.id)]
+        if self._open.get(request.key) is request:
+            del self._open[request.key]
         if request.line is not None:
             self._kept -= len(request.line)
         if request.batch is not None:
@@ -330,8 +334,21 @@ def _refuse(constant: str) -> object:
     raise ValueError(constant)
 
 
-_decode = json.JSONDecoder(parse_constant=_refuse).decode
+_decoder = json.JSONDecoder(parse_constant=_refuse)
 """Refuses NaN and Infinity, as the daemon does."""
+_scan = _decoder.scan_once  # type: ignore[attr-defined] # which `raw_decode` calls
+
+
+def _decode(text: str) -> object:
+    """Raises ValueError, RecursionError."""
+    if text.startswith("{"):  # without looking for spaces, which is usual
+        try:
+            message, end = _scan(text, 0)
+            if text[end:] == "\n":
+                return message
+        except StopIteration:
+            pass  # told below
+    return _decoder.decode(text)
 
 
 def _key(id: object) -> object:

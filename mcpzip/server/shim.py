@@ -148,11 +148,15 @@ class Shim:
         if not isinstance(streams, DirectStreams):
             return
         ready = watched(streams.wakeup, streams.input, link.connection.fileno())
-        while not (link.unsent or link.broken or self._to_client or self._ended) and link.accepted:
-            found = ready(max(0.0, self._probe_at - time.monotonic()) * 1e3)
-            if len(found) != 1 or found[0][1] != INPUT or found[0][0] == streams.wakeup:
+        while link.accepted and not (link.waiting or link.broken or self._to_client or self._ended):
+            at = self._probe_at
+            found = ready(None if at == math.inf else max(0.0, at - time.monotonic()) * 1e3)
+            if len(found) != 1:
                 return
-            if found[0][0] == streams.input:
+            [(descriptor, event)] = found
+            if event != INPUT or descriptor == streams.wakeup:
+                return
+            if descriptor == streams.input:
                 self._read_client()
                 continue
             self._read_daemon(link)
@@ -225,11 +229,10 @@ class Shim:
         if not data:
             self._ended = True
         elif self._link is not None:
-            self._link.add(data)
-            self._link.send()  # before taking note of it, so that the daemon waits for nothing
+            self._link.forward(data)  # before taking note of it, so that the daemon waits for nothing
             self._record.client_sent(data)
             if self._probe_at == self._probe_until == math.inf:
-                self._expect(time.monotonic())
+                self._expect()
         elif self._early is not None:
             self._to_client += self._early.receive(data)
         else:
@@ -247,6 +250,18 @@ class Shim:
             self._streams.heed()
             self._signalled = True
         return bool(writable or readable)
+
+    def _pass_on(self, data: bytes) -> None:
+        """The client is sent ``data``, at once if that doesn't block and nothing waits."""
+        if self._to_client or not (data and self._streams.writes_at_once):
+            self._to_client += data
+            return
+        try:
+            sent = self._streams.write(data)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(data):
+            self._to_client += data[sent:]
 
     def _write(self) -> None:
         try:
@@ -301,8 +316,8 @@ class Shim:
                 self._lose(read=None if link.accepted else 0)
             return
         complete, notices = self._record.daemon_sent(data)
-        self._to_client += complete
-        self._expect(time.monotonic())
+        self._pass_on(complete)
+        self._expect()
         for line in notices:
             self._noticed(link, *protocol.read_notice(line))
 
@@ -312,7 +327,7 @@ class Shim:
             pid = said.get("pid")
             link.accept(pid if isinstance(pid, int) else 0)
             self._refusals = 0
-            self._expect(time.monotonic())
+            self._expect()
             self._record.names_are_ours = said.get("names_are_ours") is not False
         elif name == protocol.REFUSED:
             if isinstance(reason := said.get("reason"), str):
@@ -361,10 +376,10 @@ class Shim:
 
     # --- whether the daemon runs
 
-    def _expect(self, now: float) -> None:
+    def _expect(self) -> None:
         """From now on the silence of a daemon that has accepted the client is counted."""
         counts = self._record.waits and self._link is not None and self._link.accepted
-        self._probe_at = now + SILENCE if counts else math.inf
+        self._probe_at = time.monotonic() + SILENCE if counts else math.inf
 
     def _begin_probe(self, now: float) -> None:
         self._probe_at = math.inf
@@ -376,7 +391,7 @@ class Shim:
             if connection is not None:
                 self._probe = Probe(connection, self._link.pid)
             elif not self._connector.can_be_asked:  # its socket was removed, and its connection lasts
-                self._cannot_ask(now)
+                self._cannot_ask()
                 return
         except OSError:
             pass
@@ -386,21 +401,21 @@ class Shim:
         runs = probe.hear()
         self._end_probe()
         if not runs:
-            self._cannot_ask(time.monotonic())
+            self._cannot_ask()
 
-    def _cannot_ask(self, now: float) -> None:
+    def _cannot_ask(self) -> None:
         """Its socket was removed or replaced, so that no answer means anything."""
         if self._link is not None and self._link.is_suspended():
             self._lose()
         else:
-            self._expect(now)
+            self._expect()
 
     def _end_probe(self) -> None:
         if self._probe is not None:
             self._probe.connection.close()
         self._probe = None
         self._probe_until = math.inf
-        self._expect(time.monotonic())
+        self._expect()
 
 
 def _streams() -> "DirectStreams | PumpedStreams":

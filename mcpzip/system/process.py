@@ -123,6 +123,12 @@ class Child:
     @property
     def exit_code(self) -> int | None:
         """The exit code (POSIX: negative for the signal that ended it), or None while it runs."""
+        if sys.platform == "linux" and self._process.returncode is None:
+            try:  # each request asks, and this is quicker than `poll`, which locks
+                if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                    return None
+            except ChildProcessError:
+                pass
         code: int | None = self._process.poll()
         return code
 

@@ -6,7 +6,6 @@ those above 1,023, which a process gets whose parent left many open. `poll` can.
 `server.shim` imports this module at every start, so it imports only small modules of the standard library.
 """
 
-import math
 import select
 import sys
 import time
@@ -43,9 +42,9 @@ def wait(
     return readable, writable
 
 
-def watched(*descriptors: int) -> "Callable[[float], list[tuple[int, int]]]":
+def watched(*descriptors: int) -> "Callable[[float | None], list[tuple[int, int]]]":
     """Waits for input of the same descriptors again and again: a function that does, up to so many
-    milliseconds, infinity for ever. It returns descriptors and events; `INPUT` is data and nothing else.
+    milliseconds, None for ever. It returns descriptors and events; `INPUT` is data and nothing else.
     POSIX.
     """
     if sys.platform == "win32":
@@ -53,7 +52,7 @@ def watched(*descriptors: int) -> "Callable[[float], list[tuple[int, int]]]":
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, INPUT)
-    return lambda milliseconds: poll.poll(None if milliseconds == math.inf else milliseconds)
+    return poll.poll
 
 
 def _poll(

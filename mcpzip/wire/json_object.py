@@ -200,6 +200,11 @@ def check_utf8(raw: bytes) -> None:
 def keys_of(raw: bytes) -> Set[str]:
     """The top-level keys of a JSON object. Raises NotAnObject."""
     try:
+        if len(raw) <= _FEW and raw.isascii():  # as in `split_object`
+            return _decode(raw).keys()
+    except (msgspec.DecodeError, RecursionError):
+        pass  # told below
+    try:
         return _checked(raw).keys()
     except NotAnObject:
         return split_object(raw).keys()

@@ -14,9 +14,9 @@ _CHUNK = 1 << 16
 
 class Link:
     """A connection to a daemon. accept_until: when it has to have accepted the client (monotonic s), infinity
-    once it has. waiting: the bytes that it has not taken yet. held: what follows them once it has accepted
-    the client; a daemon that was suspended would otherwise process it after the client was served otherwise.
-    pid: of its process, 0 until it has said so.
+    once it has; accepted: whether it has. waiting: the bytes that it has not taken yet. held: what follows
+    them once it has accepted the client; a daemon that was suspended would otherwise process it after the
+    client was served otherwise. pid: of its process, 0 until it has said so.
     """
 
     def __init__(
@@ -26,12 +26,9 @@ class Link:
         self.connection, self.waiting, self.accept_until = connection, bytearray(first), accept_until
         self.held = bytearray(held)
         self.pid = 0
+        self.accepted = False
         self.half_closed = self.broken = False
         self._is_tcp = connection.family == AF_INET
-
-    @property
-    def accepted(self) -> bool:
-        return self.accept_until == math.inf
 
     @property
     def unsent(self) -> int:
@@ -40,7 +37,7 @@ class Link:
 
     def accept(self, pid: int) -> None:
         """It has accepted the client."""
-        self.accept_until = math.inf
+        self.accept_until, self.accepted = math.inf, True
         self.pid = pid
         self.waiting += self.held
         self.held.clear()
@@ -51,6 +48,21 @@ class Link:
             self.waiting += data
         else:
             self.held += data
+
+    def forward(self, data: bytes) -> None:
+        """The client has sent ``data``: sends what it takes of it."""
+        if self.waiting or not self.accepted or self._is_tcp:
+            self.add(data)
+            self.send()
+            return
+        try:
+            sent = self.connection.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:  # as in `send`
+            self.broken, sent = True, 0
+        if sent < len(data):
+            self.waiting += data[sent:]
 
     def send(self) -> None:
         """Sends what it takes."""

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 from helpers.event_loop import outside_of_tasks
-from helpers.session_client import INTERNAL_ERROR, Json, Talk, Upstreams
+from helpers.session_client import INTERNAL_ERROR, STAMP, Json, Talk, Upstreams
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,7 +50,9 @@ async def answers(chunks: list[bytes]) -> tuple[list[Json], Talk]:
     del talk.lines[:]
     for chunk in chunks:
         await outside_of_tasks(lambda chunk=chunk: talk.session.receive(chunk))
-    await talk.session.finish(0.01)
+    for _ in range(20):
+        await asyncio.sleep(0)  # until all that ends has ended
+    await talk.session.finish(0)
     return [json.loads(one) for one in talk.lines if one], talk
 
 
@@ -60,6 +62,29 @@ async def test_what_comes_alone_is_answered_at_once() -> None:
     await outside_of_tasks(lambda: said.extend(talk.says(call(1, "result"))))
     assert [one["id"] for one in said] == [1]
     assert not talk.session.busy
+
+
+async def test_whoever_waits_for_the_first_request_goes_on_before_it_is_begun() -> None:
+    """Servers are listed from then on, and the request may wait for that. It was told of no tools."""
+    log: list[str] = []
+
+    async def note(arguments: bytes | None, exchange: Exchange) -> bytes:
+        log.append("begun")
+        return b'{"content":[]}'
+
+    talk = Talk(Upstreams(note))
+
+    async def wait() -> None:
+        await talk.session.opened(60)
+        log.append("opened")
+
+    waits = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    first = {"name": "x", "_meta": STAMP}
+    await outside_of_tasks(lambda: talk.calls(1, first))
+    await talk.session.finish(1)
+    await waits
+    assert log == ["opened", "begun"]
 
 
 async def test_a_defect_in_the_first_step_leaves_nobody_waiting() -> None:
