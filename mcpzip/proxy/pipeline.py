@@ -313,6 +313,8 @@ class CallPipeline:
             if call.unmet and call.fails_for_unmet(response.code, message):
                 raise JsonRpcError(missing_capability(call.unmet)) from error
             raise
+        finally:
+            call.news.set()  # a turn of the event loop before the task's callbacks would
         if call.unmet and call.fails_for_unmet(None, result) and members(result).get("isError") == b"true":
             raise JsonRpcError(missing_capability(call.unmet))
         return result
