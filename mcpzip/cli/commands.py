@@ -1,11 +1,10 @@
 """The command line: the commands, and their exit codes."""
 
-import asyncio
+import gc
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -90,6 +89,8 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches  # slow to import, and needed for typing mistakes only
+
             near = get_close_matches(args[0], COMMANDS, n=1)
             meant = f" Did you mean {near[0]}?" if near else " mcpzip --help lists all."
             ctx.fail(f"There is no command {args[0]!r}.{meant}")
@@ -99,6 +100,7 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"mcpzip.cli.{COMMANDS[cmd_name]}")
+        gc.enable()  # `main` has disabled it for the imports
         command: click.Command = getattr(module, _FUNCTIONS.get(cmd_name, cmd_name.replace("-", "_")))
         command.short_help = _SENTENCES.get(cmd_name)
         return command
@@ -158,8 +160,6 @@ def run(argv: list[str]) -> int:
     except click.ClickException as error:
         console.usage_error(error)
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
-        return FAILED
     except BrokenPipeError:  # the reader of our output (head, less) has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return DONE
@@ -171,7 +171,16 @@ def run(argv: list[str]) -> int:
     except McpzipError as error:
         console.warn(str(error))
         return WRONG
+    except _interrupts():
+        return FAILED
     return code if isinstance(code, int) else DONE
+
+
+def _interrupts() -> tuple[type[BaseException], ...]:
+    """What ends a command from outside. asyncio is imported only now: many commands do without."""
+    import asyncio
+
+    return click.Abort, KeyboardInterrupt, asyncio.CancelledError
 
 
 def config_error(error: ConfigError) -> int:

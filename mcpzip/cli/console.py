@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from math import isfinite
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 from rich._export_format import CONSOLE_SVG_FORMAT
@@ -25,7 +25,6 @@ from rich.console import Console, ConsoleOptions
 from rich.highlighter import JSONHighlighter
 from rich.measure import Measurement
 from rich.panel import Panel
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -33,6 +32,9 @@ from rich.text import Text
 from mcpzip.model import sanitize
 from mcpzip.model.redaction import redact
 from mcpzip.server import stderr
+
+if TYPE_CHECKING:
+    from rich.progress import Progress  # imported only for a bar: it is a third of what rich imports
 
 WIDE = 200
 """Columns on a pipe, so that no name is wrapped for a program."""
@@ -299,15 +301,7 @@ def spinner(text: str, *, aside: bool = False) -> Iterator[None]:
 @contextmanager
 def counting_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
     """A progress bar on the terminal for ``total`` items. Yields the function that counts one as done."""
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}", markup=False),
-        TimeElapsedColumn(),
-    )
-    with Progress(
-        *columns, console=_err, transient=True, disable=not _err.is_terminal or _is_plain()
-    ) as progress:
+    with _progress(percentage=False) as progress:
         bar = progress.add_task(sanitize.one_line(what, _LABEL), total=total)
         yield lambda: progress.advance(bar)
 
@@ -317,15 +311,7 @@ def progress_bar(what: str) -> Iterator[Callable[[float, float | None, str], Non
     """A progress bar on the terminal for a tool call. Yields the function that takes progress, total and a
     message, or "" to keep the last message; without a finite total the bar shows activity only.
     """
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn("{task.percentage:>3.0f}%", markup=False),
-        TimeElapsedColumn(),
-    )
-    with Progress(
-        *columns, console=_err, transient=True, disable=not _err.is_terminal or _is_plain()
-    ) as progress:
+    with _progress(percentage=True) as progress:
         bar = progress.add_task(sanitize.one_line(what, _LABEL), total=None)
 
         def update(done: float, total: float | None, message: str) -> None:
@@ -335,6 +321,22 @@ def progress_bar(what: str) -> Iterator[Callable[[float, float | None, str], Non
             progress.update(bar, completed=share, total=1.0 if known else None, description=label)
 
         yield update
+
+
+def _progress(*, percentage: bool) -> "Progress":
+    """A bar with a label and the time, on the terminal only. percentage: with that instead of the numbers."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    done = TaskProgressColumn("{task.percentage:>3.0f}%", markup=False) if percentage else None
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        done or TextColumn("{task.completed}/{task.total}", markup=False),
+        TimeElapsedColumn(),
+        console=_err,
+        transient=True,
+        disable=not _err.is_terminal or _is_plain(),
+    )
 
 
 # ---- output for programs

@@ -52,6 +52,9 @@ def _run(argv: list[str]) -> int:
         from mcpzip.server.daemon.main import main as run_daemon
 
         return run_daemon(config)
+    import gc
+
+    gc.disable()  # importing modules makes no garbage; `commands` enables it again before a command runs
     from mcpzip.cli.commands import run
 
     return run(argv)

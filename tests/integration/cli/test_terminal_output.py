@@ -15,6 +15,7 @@ import pytest
 from helpers.hostile_texts import FORGED, hostile, writable
 from hypothesis import HealthCheck, example, given, settings
 from msgspec.structs import replace
+from rich.progress import Progress
 
 if os.name != "posix":
     pytest.skip("there are no pseudo-terminals here", allow_module_level=True)
@@ -22,7 +23,6 @@ if os.name != "posix":
 from helpers.terminal import controls, plain, shown
 
 from mcpzip.catalog import Catalog, ServerRecord, snapshot
-from mcpzip.cli import console
 from mcpzip.config import snapshot_path
 from mcpzip.model import sanitize
 from mcpzip.model.entry import Entry
@@ -227,8 +227,8 @@ def test_progress_is_shown_as_a_percentage(at_home, monkeypatch):
         exchange.notify("notifications/progress", b'{"progress":1,"total":4,"progressToken":1}')
         return b'{"content":[]}'
 
-    at_once = partialmethod(console.Progress.update, refresh=True)  # not when it is its turn
-    monkeypatch.setattr(console.Progress, "update", at_once)
+    at_once = partialmethod(Progress.update, refresh=True)  # not when it is its turn
+    monkeypatch.setattr(Progress, "update", at_once)
     monkeypatch.setattr(ToolCaller, "execute", execute)
     assert " 25%" in plain(shown("call", "evil__send")[1])
 
