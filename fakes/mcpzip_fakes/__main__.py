@@ -1,6 +1,6 @@
 """``python -m mcpzip_fakes``: the same as ``mcpzip-fake``."""
 
-from mcpzip_fakes.cli import main
+from mcpzip_fakes.start import main
 
 if __name__ == "__main__":
     main()

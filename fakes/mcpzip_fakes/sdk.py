@@ -1,7 +1,5 @@
 """The MCP SDK, on which the fakes over HTTP and SSE are built: the extra ``fakes``."""
 
-from importlib.metadata import PackageNotFoundError, version
-
 from mcpzip.model.errors import McpzipError
 
 VERSION = "2.3"
@@ -13,6 +11,8 @@ class SdkMissingError(McpzipError):
 
 def check_sdk() -> None:
     """Raises SdkMissingError, which says what to install."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, and stdio needs no SDK
+
     try:
         found = version("mcp")
     except PackageNotFoundError:

@@ -9,19 +9,27 @@ import gc
 import os
 import sys
 
+TYPE_CHECKING = False  # as in `typing`, without importing `typing`
+if TYPE_CHECKING:
+    from types import ModuleType
 
-def main() -> int:
-    """The command. Returns 2 for an error in its arguments or in the scenario."""
+
+def imported() -> "ModuleType":
+    """The module `stdio_server`."""
     gc.disable()
     for unneeded in ("ssl", "typing_extensions"):
         sys.modules.setdefault(unneeded, None)  # type: ignore[arg-type] # makes the import fail
     from mcpzip_fakes import stdio_server
 
     gc.enable()
-    return stdio_server.main()
+    return stdio_server
+
+
+def leave(code: int) -> None:
+    """Ends this process."""
+    sys.stderr.flush()  # `os._exit` flushes nothing; stdout is written to without a buffer
+    os._exit(code)
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stderr.flush()  # `os._exit` flushes nothing; stdout is written to without a buffer
-    os._exit(code)
+    leave(imported().main())

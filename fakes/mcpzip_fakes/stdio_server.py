@@ -6,7 +6,7 @@ frames lines and matches answers; every answer passes through `distort`, which a
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -272,18 +272,24 @@ def run(scenario: Scenario, record_path: str | None) -> int:
     return code
 
 
+def play(words: Sequence[str]) -> int:
+    """Run the server of a command line: the scenario, then options with their values. Returns the exit code.
+    Raises ConfigError if the scenario can't be used."""
+    options = dict(zip(words[1::2], words[2::2], strict=True))
+    scenario = Scenario.load(words[0])
+    if era := options.get("--era"):
+        scenario = scenario.with_era(era)
+    return run(scenario.over("stdio"), options.get("--record"))
+
+
 def main(argv: list[str] | None = None) -> int:
     """The command. Returns 2 for an error in its arguments or in the scenario."""
     words = sys.argv[1:] if argv is None else argv
-    options = dict(zip(words[1::2], words[2::2], strict=False))
-    if not words or len(words) % 2 == 0 or not options.keys() <= {"--era", "--record"}:
+    if len(words) % 2 == 0 or not {"--era", "--record"}.issuperset(words[1::2]):
         print(USAGE, file=sys.stderr)
         return 2
     try:
-        scenario = Scenario.load(words[0])
-        if era := options.get("--era"):
-            scenario = scenario.with_era(era)
-        return run(scenario.over("stdio"), options.get("--record"))
+        return play(words)
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2

@@ -34,16 +34,36 @@ def run(
     )
 
 
-@pytest.mark.parametrize("module", ["mcpzip_fakes", "mcpzip_fakes.stdio"])
-def test_a_shipped_scenario_over_stdio(module: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("module", "more"),
+    [("mcpzip_fakes", []), ("mcpzip_fakes", ["--transport", "stdio"]), ("mcpzip_fakes.stdio", [])],
+)
+def test_a_shipped_scenario_over_stdio(module: str, more: list[str], tmp_path: Path) -> None:
     record = tmp_path / "seen.jsonl"
-    done = run("slack", "--era", "legacy", "--record", str(record), said=INITIALIZE + CALL, module=module)
+    words = ("slack", "--era", "legacy", "--record", str(record), *more)
+    done = run(*words, said=INITIALIZE + CALL, module=module)
     assert (done.returncode, done.stderr) == (0, "")
     greeting, channels = map(json.loads, done.stdout.splitlines())
     assert greeting["result"]["serverInfo"]["title"] == "Slack"
     listed = json.loads(channels["result"]["content"][0]["text"])["channels"]
     assert [channel["name"] for channel in listed] == ["general", "deploys", "support"]
     assert Record.load(record).methods() == ["initialize", "tools/call"]
+
+
+def test_a_scenario_alone_is_played_without_the_command_line() -> None:
+    code = (
+        "import sys; from mcpzip_fakes import start, stdio\n"
+        "stdio.leave = lambda code: print(code, 'click' in sys.modules)\n"
+        "start.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "slack"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        timeout=60,
+        env={**os.environ, **importable()},
+    )
+    assert done.stdout.split() == [b"0", b"False"]
 
 
 @pytest.mark.parametrize(("transport", "path"), [("http", "/mcp"), ("sse", "/sse")])

@@ -22,7 +22,7 @@ def installed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
             raise PackageNotFoundError(package)
         return str(request.param)
 
-    monkeypatch.setattr("mcpzip_fakes.sdk.version", version)
+    monkeypatch.setattr("importlib.metadata.version", version)
     return str(request.param)
 
 
