@@ -27,12 +27,12 @@ from mcpzip_fakes.definitions import Tool
 from mcpzip_fakes.errors import ScenarioError
 from mcpzip_fakes.faults import Fault
 from mcpzip_fakes.holds import RELEASE, release
-from mcpzip_fakes.oauth.controls import AuthControls
 from mcpzip_fakes.record import Record, Writer, begun
 from mcpzip_fakes.scenario import Scenario
 from mcpzip_fakes.sdk import check_sdk
 
 if TYPE_CHECKING:
+    from mcpzip_fakes.oauth.controls import AuthControls  # brings urllib.request
     from mcpzip_fakes.oauth.protection import Protection
     from mcpzip_fakes.oauth.server import FakeAuth
 
@@ -92,7 +92,10 @@ class FakeServer:
         faults ends it."""
         if any(fault.row.ends for fault in self.scenario.faults):
             self._serve_process(file, ["--stateless"] * stateless + ["--json-response"] * json_response)
-            self.auth = AuthControls.at(self.url) if self.scenario.oauth else None
+            if self.scenario.oauth:
+                from mcpzip_fakes.oauth.controls import AuthControls
+
+                self.auth = AuthControls.at(self.url)
             return
         check_sdk()
         from mcpzip_fakes.http import HttpFake  # imports the SDK, which takes long
