@@ -99,7 +99,7 @@ def isolated(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("USERPROFILE", str(home))
-    # Where a pytest that a test starts has its folders. It deletes old ones when it ends, and in the usual place
+    # Where a pytest that a test starts has its folders. It deletes old ones when it ends; in the usual place
     # those are what whole runs have left: minutes.
     monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", str(home.parent))
     for name in _PROXIES:

@@ -13,6 +13,7 @@ from mcpzip_fakes.pytest_plugin import fake_embeddings as fake_embeddings
 
 from mcpzip.catalog import Catalog, ServerRecord, snapshot
 from mcpzip.cli import console
+from mcpzip.cli import eval as eval_command
 from mcpzip.cli.commands import run
 from mcpzip.config import load, snapshot_path
 from mcpzip.model.entry import Entry
@@ -164,13 +165,15 @@ def test_a_pinned_tool_is_shown_anyway(place: Place) -> None:
     assert "It is shown to clients without a search." in place.run("--queries", path)[0]
 
 
-def test_of_many_tools_a_sample_is_asked_for(place: Place) -> None:
-    tools = [{"name": f"tool_{n}", "description": f"Paint the wall number {n}"} for n in range(320)]
+def test_of_many_tools_a_sample_is_asked_for(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert eval_command._SAMPLE == 300
+    monkeypatch.setattr(eval_command, "_SAMPLE", 30)
+    tools = [{"name": f"tool_{n}", "description": f"Paint the wall number {n}"} for n in range(32)]
     place.know({"paint": tools})
     found = place.data("--misses", "0")
-    assert found["tools"] == {"searched": 320, "of_servers": 320, "asked": 300}
-    assert "300 of 320 tools, chosen by a hash of their names" in place.run("--misses", "0")[0]
-    assert place.data("--all")["tools"]["asked"] == 320
+    assert found["tools"] == {"searched": 32, "of_servers": 32, "asked": 30}
+    assert "30 of 32 tools, chosen by a hash of their names" in place.run("--misses", "0")[0]
+    assert place.data("--all")["tools"]["asked"] == 32
 
 
 @pytest.mark.parametrize(

@@ -339,33 +339,33 @@ def test_what_is_no_json(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "eyJ" * 175_000,
-        "sk-" * 175_000,
-        "token=" * 75_000,
-        "key=" * 125_000,
-        "://a:" * 100_000,
-        "-----BEGIN " * 50_000,
-        f"-----BEGIN {PEM}-----" * 20_000,
-        "Bearer " * 75_000,
-        "\\u0041" * 75_000,
-        "\\" * 500_000,
-        "&amp;" * 75_000,
-        "--token " * 62_000,
-        "[" * 500_000,
-        "a" * 500_000,
-        json.dumps(["x"] * 75_000),
-        json.dumps({"token": ["a1-b2-c3"] * 25_000}),
-        json.dumps("\\" * 125_000),
-        json.dumps(json.dumps(["a\\nb" * 10] * 3_000)),
+        "eyJ" * 88_000,
+        "sk-" * 88_000,
+        "token=" * 38_000,
+        "key=" * 63_000,
+        "://a:" * 50_000,
+        "-----BEGIN " * 25_000,
+        f"-----BEGIN {PEM}-----" * 10_000,
+        "Bearer " * 38_000,
+        "\\u0041" * 38_000,
+        "\\" * 250_000,
+        "&amp;" * 38_000,
+        "--token " * 31_000,
+        "[" * 250_000,
+        "a" * 250_000,
+        json.dumps(["x"] * 38_000),
+        json.dumps({"token": ["a1-b2-c3"] * 13_000}),
+        json.dumps("\\" * 63_000),
+        json.dumps(json.dumps(["a\\nb" * 10] * 1_500)),
     ],
     ids=lambda text: text[:12],
 )
 def test_the_work_is_linear(text):
-    """Half a megabyte of what would take minutes with anything quadratic."""
+    """A quarter of a megabyte of what would take a minute with anything quadratic."""
     masker = Masker({SECRET: "given", "Aaaaaaaa": "given", "AAAAAAAA1": "given"})
     began = time.process_time()
     masker.message(text.encode(), "x")
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 2.5
 
 
 def test_names():

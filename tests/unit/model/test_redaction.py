@@ -189,10 +189,10 @@ def test_of_an_escaped_text_only_the_secret_is_left_out():
 )
 def test_the_time_to_undo_escapes_is_linear(unit):
     found = kept("k/é+1234")
-    text = unit * (500_000 // len(unit))
+    text = unit * (250_000 // len(unit))
     begun = time.process_time()
     assert found.conceal(text) is text
-    assert time.process_time() - begun < 5
+    assert time.process_time() - begun < 1.25
 
 
 def test_what_is_short_or_blank_is_no_secret():
