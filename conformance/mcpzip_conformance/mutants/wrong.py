@@ -6,6 +6,7 @@ from pathlib import Path
 
 if __name__ == "__main__":
     gc.disable()  # importing modules makes no garbage; `run` enables it again
+    sys.modules["httpx._main"] = None  # type: ignore[assignment]  # httpx's own command line: half of its import
     from mcpzip_conformance.mutants.faults import find
     from mcpzip_conformance.mutants.relay.relay import run
 
