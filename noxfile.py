@@ -47,7 +47,7 @@ def tests(session: nox.Session) -> None:
 @nox.session(python=PYTHONS)
 def unit(session: nox.Session) -> None:
     """The unit tests, on each Python that is installed: seconds."""
-    install(session)
+    session.install("-q", ".[unit]")
     session.run("python", "-m", "pytest", "tests/unit", *session.posargs)
 
 
