@@ -79,7 +79,6 @@ def troubles(report: Report) -> list[str]:
 async def test_without_a_proxy_every_check_that_applies_passes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # A sample; .ci/run plays them all.
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     report = await run([Subject.load("direct")], [BY_ID[id] for id in SAMPLE])
     assert troubles(report) == []
@@ -91,9 +90,11 @@ async def test_without_a_proxy_every_check_that_applies_passes(
 
 
 async def test_mcpzip_passes() -> None:
-    report = await run([Subject.load("mcpzip:meta")], [BY_ID[id] for id in SAMPLE])
+    """One check of each group of the sample; .ci/run plays all, in every mode."""
+    first = {id.partition(".")[0]: id for id in reversed(SAMPLE)}
+    report = await run([Subject.load("mcpzip:meta")], [BY_ID[id] for id in first.values()])
     assert troubles(report) == []
-    assert report.subjects[0].count(Status.PASSED) == len(SAMPLE)
+    assert report.subjects[0].count(Status.PASSED) == len(first) == 7
 
 
 @pytest.mark.parametrize("name", ["direct-http", "relay:names", "relay:names-http"])
