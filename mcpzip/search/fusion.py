@@ -308,7 +308,7 @@ class _Fusion:
             score += SERVER_BONUS * terms.names_server(document.entry.server)
             step = SERVER_PART * terms.names_part_of_server(document.entry.server) + NAME_IN_QUERY * coverage
             step += VERB_AGREES if agree > 0 else VERB_CONTRADICTS * -agree
-            score += (1 - self._trust) * step
+            score = max(score + (1 - self._trust) * step, 0.0)  # a verb that contradicts takes something away
         choice = tiers.choices.get(number)
         if tiers.choices:
             score = LLM_WEIGHT * (choice or 0.0) + (1 - LLM_WEIGHT) * score

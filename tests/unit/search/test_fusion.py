@@ -282,3 +282,10 @@ def test_the_background_of_another_model_is_taken_off() -> None:
     )
     assert above_background({0: 1.0}) == {0: BACKGROUND_SIMILARITY}
     assert above_background({}) == {}
+
+
+def test_a_verb_that_contradicts_takes_no_more_than_there_is() -> None:
+    entry = tool("the", "delete_hub")
+    said = [TierAnswer(SEMANTIC, "ollama", {entry.name: 0.0})]
+    (hit,) = searcher(entry).search("GET", 5, Filters(), said).hits
+    assert hit.score == 0.0
