@@ -12,6 +12,7 @@ in batches of whole servers, so that siblings are the hard negatives; and the co
 """
 
 import argparse
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,6 +104,13 @@ def split(all_tools: Taught) -> tuple[Taught, Taught]:
     )
 
 
+def portion(all_tools: Taught, share: float) -> Taught:
+    """The tools of this share of the servers, chosen by a checksum of their names; a smaller share is a part
+    of a larger one."""
+    chosen = [zlib.crc32(f"portion {t.server}".encode()) % 10_000 < share * 10_000 for t in all_tools.tools]
+    return all_tools if share >= 1 else all_tools.of([i for i, wanted in enumerate(chosen) if wanted])
+
+
 def batches(tools: list[Tool], size: int, generator: np.random.Generator) -> list[list[int]]:
     """The tools in batches of whole servers, in an order drawn."""
     servers: dict[str, list[int]] = {}
@@ -136,11 +144,15 @@ def evaluate(adapter: Adapter, held: Taught, weights: Weights) -> dict[str, tupl
     return summary(ranks(held.tools, similarity.numpy()))
 
 
-def adapt(work: Path, settings: Adapt, report: bool = True) -> tuple[Adapter, dict[str, tuple[float, float]]]:
+def adapt(
+    work: Path, settings: Adapt, report: bool = True, share: float = 1.0
+) -> tuple[Adapter, dict[str, tuple[float, float]]]:
+    """The map that is best for the held-out servers, and its figures. share: see `portion`."""
     torch.manual_seed(settings.seed)
     generator = np.random.default_rng(settings.seed)
     corpus = corpus_vectors(work, 60_000)
     learnt, held = split(taught(work))
+    learnt = portion(learnt, share)
     adapter = Adapter(principal(corpus, settings.dimension), settings.hidden)
     best, best_state = (
         evaluate(adapter, held, settings.weights),

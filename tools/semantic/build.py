@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from tools import row_index
-from tools.semantic import adapt, check, corpus, teach, train
+from tools.semantic import adapt, check, check_requests, corpus, teach, train
 from tools.semantic.measure import line, measure
 from tools.semantic.settings import ADAPT, TRAIN
 from tools.semantic.table import Table, unpack
@@ -23,6 +23,8 @@ THREADS = 2  # sums come in another order with another number
 
 
 def build(work: Path, install: bool) -> None:
+    if wrong := check_requests.faults():
+        raise SystemExit("\n".join(wrong))
     torch.set_num_threads(THREADS)
     corpus.write(work)
     teach.everything(work)

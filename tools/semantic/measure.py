@@ -1,10 +1,11 @@
 """How well vectors find the tool of a request.
 
 Input: anything that makes unit vectors of texts. Output: for the requests of held-out servers the share
-whose tool is first (R@1) or among the first five (R@5) of all held-out tools; and apart, of the requests
-that share no word with their tool ("far"), of the steps of a plan and of the requests with details.
+whose tool is first (R@1) or among the first five (R@5) of all held-out tools; and apart, by the kinds of
+requests (`pairs`).
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ from tools.semantic.settings import Weights
 from tools.semantic.texts import cut, first_sentence, name_words
 
 Embed = Callable[[list[str]], np.ndarray]
-KINDS = ("far", "far", "far", "far", "step", "detail")
+KINDS = ("far", "far", "far", "far", "step", "detail", "contrast", "plain")
 
 
 def unit(matrix: np.ndarray) -> np.ndarray:
@@ -50,7 +51,7 @@ def ranks(tools: Sequence[Tool], similarity: np.ndarray) -> list[tuple[str, int]
     for own, tool in enumerate(tools):
         for place in range(len(tool.requests)):
             scores = similarity[row]
-            found.append((KINDS[min(place, 5)], int((scores > scores[own]).sum())))
+            found.append((KINDS[min(place, 7)], int((scores > scores[own]).sum())))
             row += 1
     return found
 
@@ -58,8 +59,8 @@ def ranks(tools: Sequence[Tool], similarity: np.ndarray) -> list[tuple[str, int]
 def summary(found: Sequence[tuple[str, int]]) -> dict[str, tuple[float, float]]:
     """R@1 and R@5 in per cent: of all, and of each kind."""
     result: dict[str, tuple[float, float]] = {}
-    for kind in ("all", "far", "step", "detail"):
-        places = np.array([rank for k, rank in found if kind in ("all", k)])
+    for kind in ("all", *dict.fromkeys(KINDS)):
+        places = np.array([rank for k, rank in found if kind in ("all", k)] or [math.inf])
         result[kind] = (100 * float((places < 1).mean()), 100 * float((places < 5).mean()))
     return result
 

@@ -2,7 +2,9 @@
 
 Input: `tools/semantic/requests/*.tsv`. A line `# server` begins a server; each further line is a tool: its
 name, its description and its requests (` | ` between them), a tab between the columns. The first four
-requests share no word with the tool, the fifth is a step of a plan, the sixth has details.
+requests share no word with the tool ("far"), the fifth is a step of a plan, the sixth has details. Most
+tools have a seventh, which fits them and not the tools beside them ("contrast"), and some an eighth, which is
+plain.
 Output: tools in the order of the files; the division of the servers into those that are learnt from and
 those that are held out.
 """
@@ -12,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REQUESTS = Path(__file__).parent / "requests"
+FAR = 4
+"""How many requests of a tool, from the first on, share no word with it."""
 HELD_OUT_PERCENT = 15
 
 

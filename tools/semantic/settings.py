@@ -44,7 +44,7 @@ class Train:
     epochs: int = 4
     rate: float = 3e-3
     batch: int = 2048  # texts of the corpus
-    pairs_batch: int = 384  # tools, about
+    pairs_batch: int = 768  # tools, about
     pairs_weight: float = 0.15  # of the loss between requests and tools
     pairs_count: int = 5  # how often a text of a pair counts in the vocabulary
     temperature: float = 0.05

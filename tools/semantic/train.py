@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tools.semantic.adapt import Adapter, batches, both_ways, split, taught
+from tools.semantic.adapt import Adapter, batches, both_ways, portion, split, taught
 from tools.semantic.measure import line, measure, tool_texts
 from tools.semantic.pairs import Tool
 from tools.semantic.settings import TRAIN, Train
@@ -214,8 +214,8 @@ def read_adapter(source: Path) -> Adapter:
     return adapter
 
 
-def train(work: Path, settings: Train, hold: bool) -> tuple[bytes, list[Tool]]:
-    """The file's bytes, and the tools that were held out."""
+def train(work: Path, settings: Train, hold: bool, share: float = 1.0) -> tuple[bytes, list[Tool]]:
+    """The file's bytes, and the tools that were held out. share: see `adapt.portion`."""
     texts: list[str] = []
     parts: list[np.ndarray] = []
     for source in sorted((work / "corpus").glob("*.txt")):
@@ -224,6 +224,7 @@ def train(work: Path, settings: Train, hold: bool) -> tuple[bytes, list[Tool]]:
         parts.append(vectors)
     counts = [1] * len(texts)
     learnt, held = split(taught(work)) if hold else (taught(work), None)
+    learnt = portion(learnt, share)
     own = tool_texts(learnt.tools)
     for name, vectors in (
         ("description", learnt.fields["description"]),
