@@ -55,8 +55,6 @@ PLAYED = (
     # several processes, and tokens
     "begins-any-session",
     "makes-again",
-    "knows-one-key",
-    "breaks-of-layouts",
     "ends-with-store",
     "believes-host",
     "takes-hmac",

@@ -40,7 +40,7 @@ REQUESTS: list[Json] = [
     {"query": "shop__pay_invoice", "limit": "3"},
     {"query": "status of the proxy"},
     {"query": "Rechnung bezahlen", "limit": 500},
-    {"query": "settle what we owe the company"},
+    {"query": "water the garden flowers"},
 ]
 
 
@@ -83,7 +83,7 @@ async def test_the_bytes_are_those_of_the_session(fake_mcp: Fake, tmp_path: Path
         "off": {**bank.config, "disabled": True},
     }
     prepared = await warmed(tmp_path, others=others, **keys)
-    learned = {"settl": 2.0, "owe": 2.0, "compani": 2.0}
+    learned = {"water": 2.0, "garden": 2.0, "flower": 2.0}
     save(usage_path(prepared.config.path), {"shop__delete_customer": UseCount(3.0, 4e9, learned)}, 4e9)
     ours = before_it(prepared, REQUESTS)
     assert ours == await by_the_session(tmp_path, REQUESTS, others=others, **keys)
@@ -92,7 +92,7 @@ async def test_the_bytes_are_those_of_the_session(fake_mcp: Fake, tmp_path: Path
     marked = [b"read-only" in (each or b"") for each in ours]
     assert any(marked) == ("expose" in keys)
     learns = keys.get("search", {}).get("learn", True)
-    assert (b"'company'.\\nshop__delete_customer" in (ours[-1] or b"")) == learns
+    assert (b"'flowers'.\\nshop__delete_customer" in (ours[-1] or b"")) == learns
 
 
 async def test_servers_that_fail_now_are_named(fake_mcp: Fake, tmp_path: Path) -> None:
