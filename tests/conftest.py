@@ -31,7 +31,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # No deadline: how long an example takes says more of the machine than of the code.
 # `HYPOTHESIS_PROFILE=thorough` is for a long look after a change of the pure core.
 settings.register_profile("brief", deadline=None, max_examples=10)  # on a second Python: does it run there
-settings.register_profile("quick", deadline=None, max_examples=40)
+settings.register_profile("quick", deadline=None, max_examples=60)
 settings.register_profile("thorough", deadline=None, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
