@@ -156,7 +156,6 @@ class PostgresBackend:
         self._connection: psycopg.AsyncConnection[Any] | None = None
         self._ready: set[str] = set()
         self._takes = 0
-        self._left: set[asyncio.Task[None]] = set()
 
     async def get(self, key: Key) -> Value | None:
         row = await self._one(_GET, self._namespace, *key)
@@ -249,9 +248,6 @@ class PostgresBackend:
         connection, self._connection = self._connection, None
         if connection is not None:
             await _drop(connection)
-        for left in self._left:
-            left.cancel()
-        await asyncio.gather(*self._left, return_exceptions=True)
 
     # ----
 
@@ -292,21 +288,14 @@ class PostgresBackend:
         return self._connection
 
     async def _connect(self) -> psycopg.AsyncConnection[Any]:
-        """A caller that leaves leaves the attempt to its own deadline: psycopg closes no cancelled one."""
-        connecting = psycopg.AsyncConnection.connect(
+        """In the caller's own task. Made by another task, it would stay open if its caller left then."""
+        return await psycopg.AsyncConnection.connect(
             self._url,
             autocommit=True,
             prepare_threshold=None,
             connect_timeout=self._deadline,
             application_name="mcpzip",
         )
-        task = asyncio.ensure_future(connecting)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            self._left.add(left := asyncio.create_task(_drop_when_connected(task)))
-            left.add_done_callback(self._left.discard)
-            raise
 
     async def _make_tables(self, connection: psycopg.AsyncConnection[Any], tables: _Tables) -> None:
         if (await _undisturbed(connection, _READY, (tables.last,)))[0][0][0]:
@@ -363,11 +352,6 @@ def _hang_up(connection: psycopg.AsyncConnection[Any]) -> None:
     if not connection.closed:
         with contextlib.suppress(OSError), socket.fromfd(connection.fileno(), 0, 0) as copy:
             copy.shutdown(socket.SHUT_RDWR)
-
-
-async def _drop_when_connected(task: "asyncio.Task[psycopg.AsyncConnection[Any]]") -> None:
-    with contextlib.suppress(Exception):
-        await _drop(await task)
 
 
 async def _drop(connection: psycopg.AsyncConnection[Any]) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 
+import psycopg
 import pytest
 from helpers.store_servers import PASSWORD, SERVERS, StoreServer, running
 
@@ -236,3 +237,29 @@ async def test_what_is_no_store_is_away_or_slow(kind: str, text: bytes | None, f
         for task in answered:
             task.cancel()
         await asyncio.gather(*answered, return_exceptions=True)
+
+
+@pytest.mark.parametrize("kind", ["postgres"], indirect=True, scope="module")
+async def test_a_caller_that_leaves_as_the_connection_is_made_leaves_none_open(
+    server: StoreServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[psycopg.AsyncConnection[object]] = []
+    leaving: list[asyncio.Task[None]] = []
+    initialize = psycopg.AsyncConnection.__init__
+
+    def leave() -> None:
+        task.cancel()
+        leaving.append(asyncio.create_task(store.close()))
+
+    def observed(connection: "psycopg.AsyncConnection[object]", *arguments: object) -> None:
+        initialize(connection, *arguments)  # type: ignore[arg-type]
+        made.append(connection)
+        asyncio.get_running_loop().call_soon(leave)
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "__init__", observed)
+    store = open_store(server.url, f"test-{next(numbers)}", DEADLINE)
+    task = asyncio.create_task(store.get(KEY))
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.gather(*leaving)
+    assert [connection.closed for connection in made] == [True]
