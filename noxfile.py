@@ -178,7 +178,7 @@ def screenshots(session: nox.Session) -> None:
 
 @nox.session
 def browser(session: nox.Session) -> None:
-    """Signing in, and the HTML report, in a real browser: Debian's `chromium`."""
+    """Signing in, and the HTML report, in a real browser: Debian's Chromium."""
     install(session)
     files = [f"tests/e2e/test_{name}.py" for name in ("sign_in_browser", "conformance_page", "tokens_page")]
     must = {"CI": "true"}  # makes tests that need a browser fail without one, instead of being skipped

@@ -17,7 +17,7 @@ import signal
 import sys
 from collections.abc import Callable
 
-from helpers.grants import Caller
+from helpers.grant_caller import Caller
 
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.shared_store import SharedStore, Times
