@@ -74,6 +74,8 @@ class Client(msgspec.Struct, eq=False):
     is_only_client: bool = False
     """Whether it is the only client there can be, as on stdio."""
     principal: Principal | None = None
+    interactive: tuple[bytes, bool] = b"{}", False
+    """Capabilities, and whether whoever declared them can be asked anything."""
 
     @property
     def owner(self) -> Hashable:
@@ -86,8 +88,13 @@ class Client(msgspec.Struct, eq=False):
 
     @property
     def is_interactive(self) -> bool:
-        """Whether it declared that it can be asked anything."""
-        return not members(self.capabilities).keys().isdisjoint(INTERACTIVE)
+        """Whether it declared that it can be asked anything. Every call asks, so its capabilities are read
+        once.
+        """
+        if self.interactive[0] is not self.capabilities:
+            declared = members(self.capabilities).keys()
+            self.interactive = self.capabilities, not declared.isdisjoint(INTERACTIVE)
+        return self.interactive[1]
 
 
 class Said(msgspec.Struct, eq=False):

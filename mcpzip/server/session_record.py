@@ -182,11 +182,37 @@ class SessionRecord:
         else:
             self._line.clear()
 
+    def is_line(self, data: bytes) -> bool:
+        """Whether bytes from the daemon are one line for the client, which is usual."""
+        return not self._reply and data.find(b"\n") + 1 == len(data) and data[:1] != b"!"
+
+    def line_sent(self, line: bytes) -> None:
+        """Takes note of a line for the client."""
+        if line.startswith(b"["):
+            try:
+                batch = json.loads(line)
+            except (ValueError, RecursionError):
+                return
+            for each in batch:
+                if isinstance(each, dict):
+                    self._answered(each.get("id"), failed="error" in each)
+            return
+        if not line.startswith(_RESPONSE_HEAD):
+            return
+        start = len(_RESPONSE_HEAD)
+        end = _end_of_id(line, start)
+        raw = line[start:end]
+        try:
+            id = int(raw) if raw.isdigit() else json.loads(raw)
+        except ValueError:
+            return
+        if line.startswith(b',"method"', end):
+            self._asked[_key(id)] = raw
+        else:
+            self._answered(id, failed=line.startswith(b',"error"', end))
+
     def daemon_sent(self, data: bytes) -> "tuple[bytes, list[bytes]]":
         """Takes note of bytes from the daemon. Returns the whole lines for the client, and the notices."""
-        if not self._reply and data.find(b"\n") + 1 == len(data) and data[:1] != b"!":
-            self._daemon_line(data)  # one line, which is usual
-            return data, []
         end = data.rfind(b"\n") + 1
         if not end:
             self._reply.append(data)
@@ -198,7 +224,7 @@ class SessionRecord:
             if line.startswith(b"!"):
                 notices.append(line)
             else:
-                self._daemon_line(line)
+                self.line_sent(line)
         if notices:
             kept = (line for line in complete.split(b"\n")[:-1] if not line.startswith(b"!"))
             complete = b"".join(line + b"\n" for line in kept)
@@ -275,30 +301,6 @@ class SessionRecord:
         elif method is None:
             self._asked.pop(_key(id), None)
         return False
-
-    def _daemon_line(self, line: bytes) -> None:
-        if line.startswith(b"["):
-            try:
-                batch = json.loads(line)
-            except (ValueError, RecursionError):
-                return
-            for each in batch:
-                if isinstance(each, dict):
-                    self._answered(each.get("id"), failed="error" in each)
-            return
-        if not line.startswith(_RESPONSE_HEAD):
-            return
-        start = len(_RESPONSE_HEAD)
-        end = _end_of_id(line, start)
-        raw = line[start:end]
-        try:
-            id = int(raw) if raw.isdigit() else json.loads(raw)
-        except ValueError:
-            return
-        if line.startswith(b',"method"', end):
-            self._asked[_key(id)] = raw
-        else:
-            self._answered(id, failed=line.startswith(b',"error"', end))
 
     def _answered(self, id: object, *, failed: bool) -> None:
         request = self._open.get(_key(id))

@@ -315,6 +315,11 @@ class Shim:
             else:
                 self._lose(read=None if link.accepted else 0)
             return
+        if self._record.is_line(data):
+            self._pass_on(data)  # before taking note of it, so that the client waits for nothing
+            self._record.line_sent(data)
+            self._expect()
+            return
         complete, notices = self._record.daemon_sent(data)
         self._pass_on(complete)
         self._expect()
