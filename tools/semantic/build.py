@@ -40,6 +40,7 @@ def build(work: Path, install: bool) -> None:
     partial.write_bytes(raw)
     partial.replace(work / "words.bin")
     manifest = check.manifest(work / "words.bin", work / "corpus", figures)
+    manifest["adapter"] = json.loads(check.MANIFEST.read_text("utf-8"))["adapter"]  # which has its own step
     (work / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
     if install:
         staged = check.TABLE.with_suffix(".new")

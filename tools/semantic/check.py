@@ -1,10 +1,10 @@
 """Shows that the table in the package is what these scripts make of their inputs.
 
 `python -m tools.semantic.check` compares the tree with `manifest.json`, by the standard library alone: the
-table's sha256 and size, the sha256 of every file of requests, the pins of all packages, and every number
-and seed in `settings`. `--full --work DIR` builds it all again and compares the bytes. That must agree on
-the machine that made the table; on another one the sums of floats can differ in their last bits, and then a
-few values of the rows differ by one step.
+sha256 and size of the table and of the transformer's adapter, the sha256 of every file of requests, the pins
+of all packages, and every number and seed in `settings`. `--full --work DIR` builds the table again and
+compares the bytes. That must agree on the machine that made the table; on another one the sums of floats can
+differ in their last bits, and then a few values of the rows differ by one step.
 
 Exit code 0 if all agrees, 1 otherwise, with one line for each thing that doesn't.
 """
@@ -18,11 +18,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from tools.semantic.settings import ADAPT, TRAIN
+from tools.semantic.settings import ADAPT, TRAIN, TRANSFORMER
 from tools.semantic.sources import MODEL_SHA256, SOURCES, TOKENIZER, TOKENIZER_SHA256
 
 HERE = Path(__file__).parent
 TABLE = HERE.parent.parent / "mcpzip" / "search" / "semantic" / "words.bin"
+ADAPTER = HERE.parent.parent / "mcpzip" / "search" / "remote" / "minilm_adapter.bin"
 MANIFEST = HERE / "manifest.json"
 MOST_BYTES = 5_900_000
 
@@ -56,9 +57,25 @@ def manifest(table: Path, corpus: Path, figures: Mapping[str, str]) -> dict[str,
     }
 
 
-def faults(recorded: Mapping[str, object], table: Path) -> list[str]:
+def adapter_record(adapter: Path) -> dict[str, object]:
+    """What is recorded of the transformer's adapter: the file, and what the tree says of its inputs."""
+    requests = "".join(digest(file) for file in sorted(HERE.glob("requests/*.tsv")))
+    return {
+        "sha256": digest(adapter),
+        "bytes": adapter.stat().st_size,
+        "requests": hashlib.sha256(requests.encode()).hexdigest(),
+        "settings": asdict(TRANSFORMER),
+    }
+
+
+def faults(recorded: Mapping[str, object], table: Path, adapter: Path) -> list[str]:
     """What doesn't agree with the manifest, a sentence each."""
     found: list[str] = []
+    if recorded["adapter"] != adapter_record(adapter):
+        found.append(
+            f"{adapter.name}, its requests or settings are not those of the manifest; run "
+            "tools.semantic.transformer --install."
+        )
     raw = table.read_bytes()
     stated = recorded["table"]
     assert isinstance(stated, dict)
@@ -87,7 +104,7 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="build it again in --work and compare the bytes")
     parser.add_argument("--work", type=Path)
     arguments = parser.parse_args()
-    found = faults(json.loads(MANIFEST.read_text("utf-8")), TABLE)
+    found = faults(json.loads(MANIFEST.read_text("utf-8")), TABLE, ADAPTER)
     if arguments.full:
         if arguments.work is None:
             parser.error("--full needs --work DIR")

