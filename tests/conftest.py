@@ -47,7 +47,9 @@ tests/integration/serve``.
 
 
 NO_CERTIFICATES = "MCPZIP_TEST_NO_CERTIFICATES"
-"""Names the empty folder in which tests look for the certificates of authorities."""
+"""Names the empty folder in which tests look for the certificates of authorities. Set to "", they look where
+this machine has them: for tests of what is installed from a registry.
+"""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,8 +59,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if NO_CERTIFICATES not in os.environ:
         os.environ[NO_CERTIFICATES] = tempfile.mkdtemp(prefix="mcpzip-certificates-")
         config.add_cleanup(lambda: os.rmdir(os.environ.pop(NO_CERTIFICATES)))
-    os.environ.pop("SSL_CERT_FILE", None)
-    os.environ["SSL_CERT_DIR"] = os.environ[NO_CERTIFICATES]
+    if os.environ[NO_CERTIFICATES]:
+        os.environ.pop("SSL_CERT_FILE", None)
+        os.environ["SSL_CERT_DIR"] = os.environ[NO_CERTIFICATES]
     if THROUGH_DAEMON not in os.environ:
         os.environ["MCPZIP_DAEMON"] = "off"
     if LONGEST_TURNS not in os.environ:
