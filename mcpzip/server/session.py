@@ -79,6 +79,7 @@ class Session:
         self._lasting: set[asyncio.Task[None]] = set()
         self._tasks = TaskTracker(endpoint, limits.CALLS)
         self._calls: dict[bytes, tuple[Exchange, asyncio.Task[None]]] = {}
+        self._batches = 0
         self._opened, self._has_begun = asyncio.Event(), False
         self._held: list[Request] | None = None
         self._held_size = 0
@@ -90,8 +91,10 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Whether a request is under way, apart from those that last as long as the session."""
-        return len(self._calls) > len(self._lasting)
+        """Whether a request is under way, apart from those that last as long as the session. A batch is until
+        it is answered, which is after its last request.
+        """
+        return self._batches > 0 or len(self._calls) > len(self._lasting)
 
     async def opened(self, patience: float) -> None:
         """Waits for the client's first request, ``patience`` seconds at most."""
@@ -189,8 +192,14 @@ class Session:
                     pass  # a response that nothing waits for
 
     def _batch(self, events: Sequence[Event]) -> None:
-        answers = BatchResponse(self._send)
         send, before, held = self._send, set(self._calls.values()), self._held
+
+        def answered(line: bytes) -> None:
+            self._batches -= 1
+            send(line)
+
+        self._batches += 1
+        answers = BatchResponse(answered)
         self._send, self._held = answers.add, None
         try:
             for event in events:

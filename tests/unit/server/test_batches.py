@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mcpzip.model import limits
 from mcpzip.proxy.exchange import Exchange
+from mcpzip.proxy.tool_result import text_result
 from mcpzip.wire import Batch, Invalid, Notification, Peer, Request, Role
 
 
@@ -152,3 +153,24 @@ def test_no_batch_raises(data: bytes) -> None:
     peer.batches = True
     peer.receive(b"[" + data.replace(b"\n", b"") + b"\n")
     peer.message(b" [" + data)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+async def test_the_session_is_busy_until_the_answers_are_sent(turns: int) -> None:
+    """A daemon hands a client over when its session isn't busy: what is not answered then runs elsewhere."""
+
+    async def behave(arguments: bytes | None, exchange: Exchange) -> bytes:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return text_result("done")
+
+    talk = begun(proxy=Upstreams(behave))
+    del talk.lines[:]
+    talk.session.receive(batch(call(1), call(2)))
+    talk.session.receive(batch(call(3)))
+    for _ in range(turns + 20):
+        if not talk.session.busy:
+            break
+        await asyncio.sleep(0)
+    assert not talk.session.busy
+    assert sorted(len(json.loads(line)) for line in talk.lines) == [1, 2]
