@@ -133,6 +133,11 @@ def both_ways(requests: torch.Tensor, tools: torch.Tensor, temperature: float) -
     return (functional.cross_entropy(logits, own) + functional.cross_entropy(logits.T, own)) / 2
 
 
+def kept(mapped: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+    """How far a map changes the cosines of unit vectors: the mean square."""
+    return functional.mse_loss(mapped @ mapped.T, vectors @ vectors.T)
+
+
 def evaluate(adapter: Adapter, held: Taught, weights: Weights) -> dict[str, tuple[float, float]]:
     with torch.no_grad():
         tools = sum(
@@ -177,8 +182,7 @@ def adapt(
                     adapter(requests[asked]), functional.normalize(tools, dim=1), settings.temperature
                 )
                 some = everything[torch.from_numpy(generator.integers(0, len(everything), 512))]
-                mapped = adapter(some)
-                loss = loss + settings.keep * functional.mse_loss(mapped @ mapped.T, some @ some.T)
+                loss = loss + settings.keep * kept(adapter(some), some)
                 optimiser.zero_grad(set_to_none=True)
                 loss.backward()
                 optimiser.step()

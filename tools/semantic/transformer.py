@@ -21,7 +21,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tools.semantic.adapt import Taught, batches, corpus_vectors, split, taught
+from tools.semantic.adapt import Taught, batches, corpus_vectors, kept, split, taught
 from tools.semantic.build import THREADS
 from tools.semantic.check import ADAPTER, MANIFEST, adapter_record
 from tools.semantic.measure import line, ranks, summary
@@ -80,8 +80,7 @@ def fit(learnt: Taught, corpus: torch.Tensor, settings: Transformer) -> Adapter:
         own = torch.arange(len(batch))
         loss = (functional.cross_entropy(logits, own) + functional.cross_entropy(logits.T, own)) / 2
         drawn = corpus[torch.from_numpy(generator.integers(0, len(corpus), 512))]
-        mapped = adapter(drawn)
-        loss = loss + settings.keep * functional.mse_loss(mapped @ mapped.T, drawn @ drawn.T)
+        loss = loss + settings.keep * kept(adapter(drawn), drawn)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         optimiser.step()
