@@ -176,6 +176,8 @@ class DaemonClient:
         self._output.send_if_room(protocol.notice(protocol.WARNING, sanitize.one_line(redact(sentence))))
 
     def _receive(self, data: bytes) -> None:
+        if self._handed_over:  # another daemon gets it, and what runs here, too, would run twice
+            return
         self._processed += len(data)
         self.session.receive(data)
 
