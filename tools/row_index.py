@@ -19,7 +19,7 @@ def made(table: Path = TABLE) -> bytes:
     """The index of ``table``."""
     data = table.read_bytes()
     start = len(MAGIC) + HEAD.size
-    _, _, length = HEAD.unpack(data[len(MAGIC) : start])
+    *_, length = HEAD.unpack(data[len(MAGIC) : start])
     return index_of(zlib.decompress(data[start : start + length]).decode().split("\n"), zlib.crc32(data))
 
 

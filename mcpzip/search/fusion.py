@@ -37,13 +37,16 @@ LOOKUP = 8  # postings of a word that are scored in the time in which its weight
 ROUNDING = 1e-9  # by which sums of the same numbers in another order may differ
 
 KEYWORD_WEIGHT = 0.45  # of the keyword score; that of the similarity is the rest. .4 and .5 are equal
-SERVER_BONUS = 0.06  # of a tool whose server the query names; .03 to .15 are equal, without: −.002
+SERVER_BONUS = 0.06  # of a tool whose server the query names; .03 to .15 are equal, without: −.001
+SERVER_SIMILARITY = 0.08  # times how near the query is to its server's name; with .04 and .12 equal, without:
+# −.001, with three other tables of word vectors −.003 to −.005
 # The last step: what is added to the scores of the pool, less in long queries. Many queries have the words of
-# a short name by chance, so its keyword score is too high, and the name counts against it. All: +.011.
-SERVER_PART = 0.04  # a word of its server's name is in the query; .02 to .06 are equal, without: −.002
-VERB_AGREES = 0.01  # without: −.004; .005 and .02: −.001
-VERB_CONTRADICTS = -0.02  # without: −.002; −.03 is equal
-NAME_IN_QUERY = -0.02  # times the share of its name that is in the query; without: −.004, −.03: −.002
+# a short name by chance, so its keyword score is too high, and the name counts against it. All: +.005, with
+# the table before +.011.
+SERVER_PART = 0.04  # a word of its server's name is in the query; .02 to .06 are equal, without: −.001
+VERB_AGREES = 0.01  # without and with .02: equal, with the table before −.004 and −.001
+VERB_CONTRADICTS = -0.02  # without: −.002
+NAME_IN_QUERY = -0.02  # times the share of its name that is in the query; −.03 is equal, without: −.003
 LONG_QUERY = 8  # words from which on a query is long; never: −.003
 LONG_QUERY_RANGE = 10  # more words until keyword scores are fully trusted
 _RELATIVE_WEIGHT = KEYWORD_WEIGHT / (1 - KEYWORD_WEIGHT)
@@ -64,12 +67,13 @@ class TierScores(msgspec.Struct, frozen=True):
     """The scores of the tiers other than the keyword tier, by document.
 
     similarities: cosines, −1…1. missing: computes a similarity that is not in there; None when none is
-    missing. choices: of a model, 0…1. threshold: the similarity below which a tool without any word of the
-    query is left out.
+    missing. servers: the cosines of the query and the names of servers. choices: of a model, 0…1. threshold:
+    the similarity below which a tool without any word of the query is left out.
     """
 
     similarities: Mapping[int, float] = {}
     missing: Callable[[int], float] | None = None
+    servers: Mapping[str, float] = {}
     choices: Mapping[int, float] = {}
     threshold: float | None = None
 
@@ -306,6 +310,8 @@ class _Fusion:
             trusted = words * min(words + self._trust, 1.0)
             score = KEYWORD_WEIGHT * trusted + (1 - KEYWORD_WEIGHT) * max(similarity or 0.0, 0.0)
             score += SERVER_BONUS * terms.names_server(document.entry.server)
+            server = tiers.servers.get(document.entry.server, BACKGROUND_SIMILARITY)
+            score += SERVER_SIMILARITY * (server - BACKGROUND_SIMILARITY)
             step = SERVER_PART * terms.names_part_of_server(document.entry.server) + NAME_IN_QUERY * coverage
             step += VERB_AGREES if agree > 0 else VERB_CONTRADICTS * -agree
             score = max(score + (1 - self._trust) * step, 0.0)  # a verb that contradicts takes something away

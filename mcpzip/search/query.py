@@ -25,7 +25,7 @@ MAX_CORRECTIONS = 12  # words of a query that are compared with the whole vocabu
 CORRECTED_WEIGHT = 0.85  # the weight of a corrected word; .7 to .9 are equal, 1: −.002 of nDCG@10
 RELATED_WEIGHT = 0.5  # the weight of an unknown verb that is replaced by verbs of its family
 TRANSLATED_WEIGHT = 0.85  # the weight of a translated word
-EMPTY = frozenset(("a", "an", "the", "please", "kindly", "something", "anything"))
+EMPTY = frozenset(("a", "an", "the", "please", "kindly", "something", "anything", "tool", "tools"))
 """Words that never change the meaning of a query."""
 
 _MAX_QUERY = 20_000  # characters, before and after folding

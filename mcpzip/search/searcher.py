@@ -28,8 +28,8 @@ from mcpzip.search.needs import RankedQuery, find_needs, merged
 from mcpzip.search.query import Filters, Plan, QueryAnalysis, analyze_query, parse_truncated
 from mcpzip.search.query_syntax import ParsedQuery
 from mcpzip.search.semantic.table import Table
-from mcpzip.search.semantic.tool_vectors import ToolEmbedder
-from mcpzip.search.semantic.vectors import cosine, packed
+from mcpzip.search.semantic.tool_vectors import ServerVectors, ToolEmbedder
+from mcpzip.search.semantic.vectors import cosine, packed, quantize_int4
 from mcpzip.search.signals import NO_SIGNALS, Signals
 from mcpzip.search.suggestions import nearest_servers, nearest_words
 from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, TierAbsence, TierAnswer
@@ -97,11 +97,15 @@ class Results(msgspec.Struct, frozen=True):
 
 
 class _Catalog(msgspec.Struct, frozen=True):
-    """An index and the rankings computed from it, which are replaced together."""
+    """An index and what is computed from it, which are replaced together.
+
+    servers: the vectors of their names; None without a table.
+    """
 
     index: Index
     version: str
     rankings: QueryCache[Ranking]
+    servers: ServerVectors | None = None
 
 
 class Searcher:
@@ -111,7 +115,8 @@ class Searcher:
         """table: of word vectors; None: no semantic tier. threshold: see `fusion.TierScores`."""
         self._table = table
         self._threshold = threshold
-        self._analyzer = Analyzer(ToolEmbedder(table) if table else None)
+        self._embedder = ToolEmbedder(table) if table else None
+        self._analyzer = Analyzer(self._embedder)
         self._catalog = _Catalog(Index(), "", QueryCache())
 
     def load(self, saved: bytes | memoryview, entries: Iterable[Entry]) -> None:
@@ -119,7 +124,7 @@ class Searcher:
         The index refers to ``saved``.
         """
         index = store.from_bytes(saved, entries, self._table) if saved else Index()
-        self._catalog = _Catalog(index, "", QueryCache())
+        self._catalog = _Catalog(index, "", QueryCache(), self._server_vectors(index))
 
     def not_indexed(self, entries: Iterable[Entry]) -> list[Entry]:
         """Those of ``entries`` that are not in the index."""
@@ -191,7 +196,10 @@ class Searcher:
         _ = index.pending, index.name_only_counts  # computed now, so that no search waits for them
         if index.knows_meaning:
             _ = index.document_vectors
-        self._catalog = _Catalog(index, version, QueryCache())
+        self._catalog = _Catalog(index, version, QueryCache(), self._server_vectors(index))
+
+    def _server_vectors(self, index: Index) -> ServerVectors | None:
+        return None if self._embedder is None else ServerVectors(lambda: index.servers, self._embedder)
 
     def forget(self) -> None:
         """Empty the caches that make indexing many tools faster, when that is done."""
@@ -335,20 +343,23 @@ class Searcher:
         key = Key(analysis.plan, catalog.version, signals)
         ranking = catalog.rankings.get(key) if cacheable else None
         if ranking is None:
-            tier_scores = self._with_local_similarities(catalog.index, analysis.plan, remote or TierScores())
+            tier_scores = self._with_local_similarities(catalog, analysis.plan, remote or TierScores())
             ranking = rank(catalog.index, analysis.plan, depth, tier_scores, signals)
             if cacheable:
                 catalog.rankings.put(key, ranking)
         return RankedQuery(parsed.text, analysis, ranking)
 
-    def _with_local_similarities(self, index: Index, plan: Plan, remote: TierScores) -> TierScores:
+    def _with_local_similarities(self, catalog: _Catalog, plan: Plan, remote: TierScores) -> TierScores:
         """``remote``, combined with the cosines of the table's vectors."""
-        scores = replace(remote, threshold=self._threshold)
-        query = self._table.embed_words(plan.embedding_words) if self._table else None
+        index, scores = catalog.index, replace(remote, threshold=self._threshold)
+        query = self._table.query_vector(plan.embedding_words) if self._table else None
         if query is None or not index.knows_meaning or index.document_vectors is None:
             return scores
         documents, vectors = index.document_vectors
-        local = vectors.cosines(query, documents)
+        numbers = quantize_int4(query)
+        local = vectors.cosines(numbers, documents)
+        if catalog.servers is not None:
+            scores = replace(scores, servers=catalog.servers.similarities(numbers))
         if scores.similarities:
             return replace(scores, similarities=combine_similarities(local, scores.similarities))
         scores = replace(scores, similarities=local)

@@ -14,6 +14,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.search import Filters, Results, Searcher
 from mcpzip.search.analysis import Analyzer
 from mcpzip.search.index import Index
+from mcpzip.search.packed_matrix import INT4
 from mcpzip.search.semantic.table import MAGIC, Table
 from mcpzip.search.semantic.vectors import packed
 
@@ -45,11 +46,27 @@ def found(made: Searcher, query: str, limit: int = 10, filters: Filters | None =
     return names(made.search(query, limit, filters or Filters()))
 
 
-def table_bytes(rows: Mapping[str, Sequence[float]], dimension: int = DIMENSION) -> bytes:
+def table_bytes(
+    rows: Mapping[str, Sequence[float]], dimension: int = DIMENSION, *, hidden: int = 0, layer: bytes = b""
+) -> bytes:
     """A file as `mcpzip.search.semantic.table` describes it."""
     vocabulary = zlib.compress("\n".join(rows).encode())
-    head = struct.pack("<IHI", len(rows), dimension, len(vocabulary))
-    return MAGIC + head + vocabulary + b"".join(packed(row) for row in rows.values())
+    head = struct.pack("<IHHI", len(rows), dimension, hidden, len(vocabulary))
+    return MAGIC + head + vocabulary + b"".join(packed(row) for row in rows.values()) + layer
+
+
+def layer_bytes(
+    into: Sequence[Sequence[int]],
+    bias: Sequence[float],
+    out: Sequence[Sequence[int]],
+    scales: Sequence[float],
+    out_scales: Sequence[float],
+) -> bytes:
+    """A layer as `mcpzip.search.semantic.query_layer` describes it. Weights: −7…7."""
+    floats = [*scales, *bias, *out_scales]
+    weights = [weight + INT4.zero_point for row in (*into, *out) for weight in row]
+    halves = bytes(low | high << 4 for low, high in zip(weights[::2], weights[1::2], strict=True))
+    return struct.pack(f"<{len(floats)}f", *floats) + halves
 
 
 def table_of(directory: Path, rows: Mapping[str, Sequence[float]]) -> Table:

@@ -31,9 +31,10 @@ def build(work: Path, install: bool) -> None:
     adapter, best = adapt.adapt(work, ADAPT)
     adapt.save(adapter, work / "adapt.npz")
     raw, held = train.train(work, TRAIN, hold=True)
+    table = Table(*unpack(raw))
     figures = {
         "teacher, adapted": line(best),
-        "table": line(measure(held, Table(*unpack(raw)).vectors, TRAIN.weights)),
+        "table": line(measure(held, table.vectors, table.queries, TRAIN.weights)),
     }
     raw, _ = train.train(work, TRAIN, hold=False)
     partial = work / "words.partial"

@@ -30,7 +30,8 @@ def grow(work: Path, shares: tuple[float, ...]) -> None:
         adapter, _ = adapt.adapt(work, ADAPT, report=False, share=share)
         adapt.save(adapter, work / "adapt.npz")
         raw, held = train.train(work, replace(TRAIN, tables=1), hold=True, share=share)
-        found = measure(held, Table(*unpack(raw)).vectors, TRAIN.weights)
+        table = Table(*unpack(raw))
+        found = measure(held, table.vectors, table.queries, TRAIN.weights)
         requests = sum(len(tool.requests) for tool in some)
         print(f"{share:.3f}: {len(some)} tools, {requests} requests: {line(found)}", flush=True)
 

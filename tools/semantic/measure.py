@@ -65,8 +65,11 @@ def summary(found: Sequence[tuple[str, int]]) -> dict[str, tuple[float, float]]:
     return result
 
 
-def measure(tools: Sequence[Tool], embed: Embed, weights: Weights) -> dict[str, tuple[float, float]]:
-    requests = embed([r for t in tools for r in t.requests])
+def measure(
+    tools: Sequence[Tool], embed: Embed, ask: Embed, weights: Weights
+) -> dict[str, tuple[float, float]]:
+    """`summary`. embed: of the texts of tools. ask: of requests."""
+    requests = ask([r for t in tools for r in t.requests])
     return summary(ranks(tools, requests @ tool_vectors(tools, embed, weights).T))
 
 

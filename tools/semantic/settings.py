@@ -41,19 +41,21 @@ class Adapt:
 @dataclass(frozen=True, slots=True)
 class Train:
     dimension: int = 256
+    layer: int = 256  # hidden units of the layer that queries pass
     epochs: int = 4
     rate: float = 3e-3
     batch: int = 2048  # texts of the corpus
-    pairs_batch: int = 768  # tools, about
-    pairs_weight: float = 0.15  # of the loss between requests and tools
+    pairs_batch: int = 1536  # tools, about
+    pairs_weight: float = 0.4  # of the loss between requests and tools
     pairs_count: int = 5  # how often a text of a pair counts in the vocabulary
-    temperature: float = 0.05
+    temperature: float = 0.1
     drop: float = 0.1  # of rows, corpus
     pairs_drop: float = 0.25  # of rows, pairs
     percentile: float = 99.5  # of the sizes of values; beyond it they are clipped
     rounded_epochs: int = 1  # at the end, in which the rows are seen as the file will hold them
     named_weight: float = 0.05  # of the loss between names and texts of the corpus
     named_batch: int = 512
+    named_temperature: float = 0.05
     hidden: Mapping[str, float] = field(
         default_factory=lambda: {"name": 0.3, "server": 0.3, "description": 0.15}
     )  # how often a field of a tool is hidden

@@ -1,13 +1,14 @@
-"""The static table: rows whose sum points where the adapted teacher's vector of the text points.
+"""The static table: rows whose sum points where the adapted teacher's vector of the text points; and the
+layer that the sums of queries pass (`table.Layer`).
 
 Input: `DIR/corpus/*.txt` and `DIR/pairs/*.txt` with their vectors, `DIR/adapt.npz`.
 Output: `DIR/words.bin` in the form of `table`.
 
-Rows begin as weighted means of the targets of the texts that they are in. Two losses, Adam: one minus the
-cosine to the target, over the corpus and the texts of the pairs; InfoNCE both ways between requests and
-tools, in batches of whole servers. Rows are dropped at random, and words of requests and fields of tools
-too, so that a pair is not learnt by heart. With `hold` the held-out servers are left out and measured; the
-table that ships learns from all.
+Rows begin as weighted means of the targets of the texts that they are in, the layer as one that changes
+nothing. Two losses, Adam: one minus the cosine to the target, over the corpus and the texts of the pairs;
+InfoNCE both ways between requests, which pass the layer, and tools, in batches of whole servers. Rows are
+dropped at random, and words of requests and fields of tools too, so that a pair is not learnt by heart. With
+`hold` the held-out servers are left out and measured; the table that ships learns from all.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from tools.semantic.adapt import Adapter, batches, both_ways, portion, split, ta
 from tools.semantic.measure import line, measure, tool_texts
 from tools.semantic.pairs import Tool
 from tools.semantic.settings import TRAIN, Train
-from tools.semantic.table import Reader, Table, pack, quantise, unpack
+from tools.semantic.table import Layer, Reader, Table, pack, quantise, unpack
 from tools.semantic.teach import load, tokenizer_json
 from tools.semantic.vocabulary import choose
 
@@ -105,6 +106,13 @@ class Learner:
         self.meanings = Bags([m for _, m in named], reader)
         self.first = np.cumsum([0] + [len(t.requests) for t in tools])
         self.rows = nn.EmbeddingBag(len(vocabulary), goal.shape[1], mode="sum")
+        # The same for all tables, so that units mean the same in each and their mean is a layer.
+        drawn = torch.randn(
+            goal.shape[1], settings.layer, generator=torch.Generator().manual_seed(settings.seed)
+        )
+        self.into = nn.Parameter(drawn / goal.shape[1] ** 0.5)
+        self.bias = nn.Parameter(torch.zeros(settings.layer))
+        self.out = nn.Parameter(torch.zeros(settings.layer, goal.shape[1]))
         pairs = sum(" " in entry for entry in vocabulary)
         with torch.no_grad():
             self.rows.weight.copy_(begin(self.bags, goal, len(vocabulary), pairs))
@@ -126,6 +134,11 @@ class Learner:
             torch.cat([rows for rows, _, _ in taken])[kept], table, ends[:-1], mode="sum"
         )
         return list(functional.normalize(found, dim=1, eps=1e-6).split([len(sizes) for _, sizes, _ in taken]))
+
+    def asked(self, requests: torch.Tensor) -> torch.Tensor:
+        """The unit vectors of requests. requests: those of their rows."""
+        inner = functional.relu(requests @ self.into + self.bias)
+        return functional.normalize(requests + inner @ self.out, dim=1, eps=1e-6)
 
     def loss(
         self, chosen: torch.Tensor, batch: list[int], generator: np.random.Generator
@@ -152,18 +165,20 @@ class Learner:
         extra = torch.zeros(())
         if settings.named_weight:
             *fields, left, right = fields
-            extra = settings.named_weight * both_ways(left, right, settings.temperature)
+            extra = settings.named_weight * both_ways(left, right, settings.named_temperature)
         tools = torch.zeros_like(requests)
         for name, field_vectors in zip(self.fields, fields, strict=True):
             shown = (torch.rand(len(batch), 1) >= settings.hidden[name]).float()
             tools = tools + getattr(settings.weights, name) * shown * field_vectors
-        pairs = both_ways(requests, functional.normalize(tools, dim=1, eps=1e-6), settings.temperature)
+        tools = functional.normalize(tools, dim=1, eps=1e-6)
+        pairs = both_ways(self.asked(requests), tools, settings.temperature)
         return likeness + settings.pairs_weight * pairs + extra, likeness.item()
 
     def learn(self, held: list[Tool]) -> None:
         """All epochs; the rate falls to nothing."""
         settings = self.settings
-        optimiser = torch.optim.Adam(self.rows.parameters(), lr=settings.rate, betas=(0.9, 0.99), fused=True)
+        learnt = [self.rows.weight, self.into, self.bias, self.out]
+        optimiser = torch.optim.Adam(learnt, lr=settings.rate, betas=(0.9, 0.99), fused=True)
         generator = np.random.default_rng(self.seed)
         usable = torch.nonzero(self.bags.starts[1:] > self.bags.starts[:-1]).flatten()
         steps, step, waiting = len(usable) // settings.batch * settings.epochs, 0, []
@@ -197,12 +212,14 @@ class Learner:
         if not held:
             return ""
         rows = self.rows.weight.detach()
-        table = Table(self.vocabulary, (rows if self.edge is None else rounded(rows, self.edge)).numpy())
-        return line(measure(held, table.vectors, self.settings.weights))
+        seen = (rows if self.edge is None else rounded(rows, self.edge)).numpy()
+        table = Table(self.vocabulary, seen, Layer(*self.learnt()[1:]))
+        return line(measure(held, table.vectors, table.queries, self.settings.weights))
 
-    def learnt(self) -> np.ndarray:
-        """The rows, (rows, dimension)."""
-        return self.rows.weight.detach().numpy().astype(np.float64)
+    def learnt(self) -> list[np.ndarray]:
+        """The rows, (rows, dimension), and the parts of the layer."""
+        parts = (self.rows.weight, self.into, self.bias, self.out)
+        return [part.detach().numpy().astype(np.float64) for part in parts]
 
 
 def read_adapter(source: Path) -> Adapter:
@@ -243,13 +260,15 @@ def train(work: Path, settings: Train, hold: bool, share: float = 1.0) -> tuple[
     )
     # All begin with the same rows and have the same goal, so that the mean of several is a table too, and a
     # better one: what one has by chance the others don't (M. Wortsman et al., "Model soups", ICML 2022).
-    mean = np.zeros((len(vocabulary), settings.dimension))
+    mean: list[np.ndarray] = []
     for seed in range(settings.seed, settings.seed + settings.tables):
         learner = Learner(texts, goal, vocabulary, learnt.tools, settings, seed)
         learner.learn(held.tools if held else [])
-        mean += learner.learnt() / settings.tables
-    edge = float(np.percentile(np.abs(mean), settings.percentile))
-    return pack(vocabulary, quantise(mean, edge)), held.tools if held else []
+        parts = [part / settings.tables for part in learner.learnt()]
+        mean = [whole + part for whole, part in zip(mean, parts, strict=True)] if mean else parts
+    rows, *layer = mean
+    edge = float(np.percentile(np.abs(rows), settings.percentile))
+    return pack(vocabulary, quantise(rows, edge), Layer(*layer)), held.tools if held else []
 
 
 if __name__ == "__main__":
@@ -260,7 +279,7 @@ if __name__ == "__main__":
     raw, held_tools = train(arguments.work, TRAIN, arguments.hold)
     if held_tools:
         table = Table(*unpack(raw))
-        print("quantised", line(measure(held_tools, table.vectors, TRAIN.weights)))
+        print("quantised", line(measure(held_tools, table.vectors, table.queries, TRAIN.weights)))
     partial = arguments.work / "words.partial"
     partial.write_bytes(raw)
     partial.replace(arguments.work / ("words-held.bin" if arguments.hold else "words.bin"))

@@ -5,9 +5,10 @@ row, and of its pairs of neighbouring words that have a row. Rows have 4 bits pe
 big integer of 16-bit lanes, so that adding integers adds rows (SWAR; L. Lamport, "Multiple byte processing
 with full-word instructions", CACM 18, 1975). `tools/semantic` makes the file:
 
-    words.bin   b"MZW1" · <IHI rows, dimension, bytes of the vocabulary · the vocabulary: zlib of its words in
-                order of their rows, a line each ("##" begins a piece inside a word, a space makes a pair)
-                · rows: two numbers a byte, the even one in the lower bits, 8 stands for 0
+    words.bin   b"MZW2" · <IHHI rows, dimension, hidden units, bytes of the vocabulary · the vocabulary: zlib
+                of its words in order of their rows, a line each ("##" begins a piece inside a word, a space
+                makes a pair) · rows: two numbers a byte, the even one in the lower bits, 8 stands for 0
+                · where there are hidden units, the layer that queries pass (`query_layer`)
 
 Both it and the index of its words beside it (`row_index`) are mapped and never read as a whole.
 """
@@ -23,11 +24,12 @@ from collections.abc import Iterable, Sequence
 
 from mcpzip.search.semantic import row_index
 from mcpzip.search.semantic.lanes import Sum
+from mcpzip.search.semantic.query_layer import QueryLayer, size_of
 from mcpzip.search.semantic.row_index import RowIndex
 from mcpzip.search.semantic.vectors import HIGH, LOW
 
-MAGIC = b"MZW1"
-HEAD = struct.Struct("<IHI")
+MAGIC = b"MZW2"
+HEAD = struct.Struct("<IHHI")
 MAX_TEXT = 10_000  # characters
 _MAX_WORD = 64  # characters
 _MAX_ROWS = 4_000  # of one text: the sum of 4,369 numbers of at most 15 fits in 16 bits
@@ -57,12 +59,19 @@ class Table:
             raise ValueError(f"{path} is no table of word vectors")
         start = len(MAGIC) + HEAD.size
         try:
-            rows, self.dimension, length = HEAD.unpack(data[len(MAGIC) : start])
-        except struct.error as error:
+            rows, dimension, hidden, length = HEAD.unpack(data[len(MAGIC) : start])
+            self.dimension: int = dimension
+            layer = size_of(self.dimension, hidden)
+        except (struct.error, ValueError) as error:
             raise ValueError(f"{path} is damaged: {error}") from error
         self._start = start + length
-        if len(data) != self._start + rows * self.dimension // 2:
+        end = self._start + rows * self.dimension // 2
+        if len(data) != end + layer:
             raise ValueError(f"{path} is damaged: it is shorter or longer than it says")
+        try:
+            self._layer = QueryLayer(data[end:], self.dimension, hidden) if hidden else None
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
         index = _row_index(path, rows)
         if index is None:
             try:
@@ -109,6 +118,15 @@ class Table:
             return None
         zero = found.zero
         return [number - zero for number in found.numbers(self.dimension)]
+
+    def query_vector(self, words: Sequence[str]) -> list[float] | None:
+        """The vector of a query with these words, for cosines with the embeddings of tools; not normalized.
+        None where `embed_words` has none.
+        """
+        found = self.embed_words(words)
+        if found is None:
+            return None
+        return self._layer(found) if self._layer else list(map(float, found))
 
     def sums(self, words: Sequence[str], lengths: Sequence[int]) -> list[Sum | None]:
         """The embeddings of the first words of ``words``, one for each of ``lengths``, which ascend; as sums

@@ -6,11 +6,14 @@ highest weights. The weights were fitted on queries for servers that the table w
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 
 from mcpzip.search.fields import Fields
+from mcpzip.search.packed_matrix import INT4, PackedMatrix
 from mcpzip.search.semantic.lanes import Sum, weighted
 from mcpzip.search.semantic.table import Table, words_of
+from mcpzip.search.semantic.vectors import unpacked
 from mcpzip.search.tokenizer import words
 
 NAME_WEIGHT = 0.5
@@ -31,6 +34,11 @@ class ToolEmbedder:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+
+    @property
+    def dimension(self) -> int:
+        """The number of dimensions of vectors."""
+        return self._table.dimension
 
     def unknown(self, words: Iterable[str]) -> int:
         """How many of the distinct ``words`` the table lacks: the rare words."""
@@ -57,6 +65,10 @@ class ToolEmbedder:
         )
         return weighted(parts, table.dimension)
 
+    def server_vector(self, server: str) -> bytes | None:
+        """The packed vector of the name of ``server``; None where the table has none of its words."""
+        return weighted(((1.0, self._sum(spaced(server))),), self._table.dimension)
+
     def _sum(self, text: str) -> Sum | None:
         words = words_of(text)
         return self._table.sums(words, (len(words),))[0]
@@ -65,3 +77,25 @@ class ToolEmbedder:
 def spaced(name: str) -> str:
     """The words of ``name``, folded and in lower case, separated by spaces."""
     return " ".join([word for word, _ in words(name)])
+
+
+class ServerVectors:
+    """The vectors of the names of servers, made for the first query. Immutable; safe between threads."""
+
+    def __init__(self, servers: Callable[[], Iterable[str]], embedder: ToolEmbedder) -> None:
+        self._servers, self._embedder = servers, embedder
+
+    def similarities(self, query: bytes) -> Mapping[str, float]:
+        """The cosines of the quantized ``query`` with the names of servers that have a vector."""
+        names, matrix = self._matrix
+        return dict(zip(names, matrix.cosines(query), strict=True))
+
+    @cached_property
+    def _matrix(self) -> tuple[list[str], PackedMatrix]:
+        embedder = self._embedder
+        found = {
+            server: unpacked(vector)
+            for server in sorted(self._servers())
+            if (vector := embedder.server_vector(server)) is not None
+        }
+        return list(found), PackedMatrix(list(found.values()), embedder.dimension, INT4)

@@ -156,15 +156,14 @@ class Vectors:
                 found[position] = columns[row :: len(cluster)]
         return found
 
-    def cosines(self, query: Sequence[float], documents: Sequence[int]) -> Similarities:
+    def cosines(self, query: bytes, documents: Sequence[int]) -> Similarities:
         """The cosines of ``query`` with all vectors, or those of the nearest clusters (see `exhaustive`).
 
-        documents: of the vectors, in their order; the keys of the result.
+        query: of `quantize_int4`. documents: of the vectors, in their order; the keys of the result.
         """
-        numbers = quantize_int4(query)
         if self._leader_matrix is None:
-            return Similarities(documents, *self.clusters[0].matrix.scaled_cosines(numbers))
-        near = self._leader_matrix.cosines(numbers)
+            return Similarities(documents, *self.clusters[0].matrix.scaled_cosines(query))
+        near = self._leader_matrix.cosines(query)
         probed = nlargest(max(1, int(PROBED * len(near))), range(len(near)), key=near.__getitem__)
         found: list[int] = []
         values: list[float] = []
@@ -173,7 +172,7 @@ class Vectors:
             cluster = self.clusters[number]
             members = cluster.members
             found += members if documents == range(len(documents)) else [documents[i] for i in members]
-            some, scale = cluster.matrix.scaled_cosines(numbers)
+            some, scale = cluster.matrix.scaled_cosines(query)
             values += some
         return Similarities(found, values, scale)
 

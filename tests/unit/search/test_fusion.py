@@ -225,6 +225,23 @@ def test_words_and_meaning_are_weighed() -> None:
     assert names(known.search("delete a message", 1, answers=[said_of(near)])) == ["slack__delete_message"]
 
 
+def test_of_equal_tools_that_of_the_nearer_server_comes_first() -> None:
+    index = index_of(tool("a", "send_mail"), tool("b", "send_mail"), tool("c", "send_mail"))
+    plan = analyze_query("zebra", Filters(), index).plan
+    same = dict.fromkeys(range(3), 0.5)
+
+    def scores(servers: Mapping[str, float]) -> dict[str, float]:
+        ranking = rank(index, plan, 3, TierScores(similarities=same, servers=servers))
+        return {index.document(each.document).name: each.score for each in ranking.documents}
+
+    plain = scores({})
+    assert len(set(plain.values())) == 1
+    far, near = BACKGROUND_SIMILARITY - 0.2, BACKGROUND_SIMILARITY + 0.2
+    moved = scores({"a": BACKGROUND_SIMILARITY, "b": far, "c": near})
+    assert list(moved) == ["c__send_mail", "a__send_mail", "b__send_mail"]
+    assert moved["a__send_mail"] == plain["a__send_mail"]
+
+
 def test_a_choice_of_a_model_weighs_more_than_words() -> None:
     known = searcher(*CHATS)
     results = known.search("a message to a channel", 5, answers=[said_of({"mail__compose": 1.0}, LLM)])

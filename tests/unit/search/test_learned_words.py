@@ -88,16 +88,16 @@ def offices() -> Searcher:
 
 
 def test_a_tool_that_was_found_by_other_words_is_found_by_them(offices: Searcher) -> None:
-    query = "ping my colleagues about lunch"
+    query = "feed the hamster at noon"
     assert names(offices.search(query, 1)) != ["tickets__tool_7"]
-    learned = signals({"tickets__tool_7": {"ping": 2.0, "colleagu": 2.0, "lunch": 2.0}})
+    learned = signals({"tickets__tool_7": {"feed": 2.0, "hamster": 2.0, "noon": 2.0}})
     hits = offices.search(query, 3, signals=learned).hits
     assert hits[0].entry.name == "tickets__tool_7"
     assert 0 < hits[0].learned < MAX_BONUS
     assert hits[1].learned == 0
     # With other words beside them too, but not by one of many.
-    assert names(offices.search("ping colleagues", 1, signals=learned)) == ["tickets__tool_7"]
-    chance = "ping the other server and measure how long that takes"
+    assert names(offices.search("feed hamster", 1, signals=learned)) == ["tickets__tool_7"]
+    chance = "feed the other server and measure how long that takes"
     assert offices.search(chance, 9, signals=learned) == offices.search(chance, 9)
 
 
@@ -111,56 +111,56 @@ def test_words_alone_have_a_memory_of_the_words_of_tools() -> None:
 
 
 def test_a_word_that_led_to_many_tools_says_nothing(offices: Searcher) -> None:
-    learned = signals({entry.name: {"ping": 3.0, "colleagu": 3.0} for entry in [SLACK, *TICKETS[:5]]})
-    query = "ping colleagues"
+    learned = signals({entry.name: {"feed": 3.0, "hamster": 3.0} for entry in [SLACK, *TICKETS[:5]]})
+    query = "feed hamster"
     assert offices.search(query, 9, signals=learned) == offices.search(query, 9)
 
 
 def test_what_decayed_counts_less(offices: Searcher) -> None:
-    words = {"tickets__tool_7": {"ping": 2.0, "colleagu": 2.0}}
+    words = {"tickets__tool_7": {"feed": 2.0, "hamster": 2.0}}
 
     def gained(decay: float) -> float:
         learned = Signals(words=LearnedWords(words, lambda name: decay))
-        return offices.search("ping colleagues", 1, signals=learned).hits[0].learned
+        return offices.search("feed hamster", 1, signals=learned).hits[0].learned
 
     assert gained(1.0) > gained(0.5) > gained(0.01) == 0
 
 
 def test_who_may_not_see_a_tool_does_not_find_it_by_its_words(offices: Searcher) -> None:
-    learned = signals({"tickets__tool_7": {"ping": 9.0, "colleagu": 9.0}, "hidden__tool": {"ping": 9.0}})
+    learned = signals({"tickets__tool_7": {"feed": 9.0, "hamster": 9.0}, "hidden__tool": {"feed": 9.0}})
     part = offices.restricted([SLACK, MAIL], "part")
-    found = part.search("ping colleagues", 9, signals=learned)
-    assert found == part.search("ping colleagues", 9)
-    only = offices.search("ping colleagues", 9, Filters(server="slack"), signals=learned)
+    found = part.search("feed hamster", 9, signals=learned)
+    assert found == part.search("feed hamster", 9)
+    only = offices.search("feed hamster", 9, Filters(server="slack"), signals=learned)
     assert set(names(only)) <= {"slack__post_message"}
 
 
 def test_a_threshold_holds_for_learned_words_too() -> None:
     strict = Searcher(local_table(), 0.99)
     strict.index((SLACK, MAIL), "1")
-    learned = signals({"slack__post_message": {"ping": 9.0, "colleagu": 9.0}})
-    assert strict.search("ping colleagues", 9, signals=learned).hits == ()
+    learned = signals({"slack__post_message": {"feed": 9.0, "hamster": 9.0}})
+    assert strict.search("feed hamster", 9, signals=learned).hits == ()
 
 
 def test_a_wrong_memory_makes_nothing_sure(offices: Searcher) -> None:
     """Confidence is of what tools and requests say: to be first by learned words alone is to be weak."""
     query = "a channel"
-    assert offices.search(query, 1).quality == "fair"
+    assert offices.search(query, 1).quality != "weak"
     wrong = signals({"tickets__tool_9": {"channel": 1e8}})
     results = offices.search(query, 1, signals=wrong)
     assert (names(results), results.quality) == (["tickets__tool_9"], "weak")
     alone = searcher(SLACK, table=local_table())
-    learned = signals({"slack__post_message": {"ping": 1e8, "colleagu": 1e8}})
-    lifted = alone.search("ping colleagues", 1, signals=learned)
+    learned = signals({"slack__post_message": {"feed": 1e8, "hamster": 1e8}})
+    lifted = alone.search("feed hamster", 1, signals=learned)
     assert lifted.hits[0].learned > 0.2
-    assert (lifted.quality, alone.search("ping colleagues", 1).quality) == ("weak", "weak")
-    unsure = offices.search("ping colleagues", 1)
-    learned = signals({unsure.hits[0].entry.name: {"ping": 1e8, "colleagu": 1e8}})
-    assert offices.search("ping colleagues", 1, signals=learned).quality == unsure.quality
+    assert (lifted.quality, alone.search("feed hamster", 1).quality) == ("weak", "weak")
+    unsure = offices.search("feed hamster", 1)
+    learned = signals({unsure.hits[0].entry.name: {"feed": 1e8, "hamster": 1e8}})
+    assert offices.search("feed hamster", 1, signals=learned).quality == unsure.quality
 
 
 def test_an_answer_is_cached_for_one_memory_only(offices: Searcher) -> None:
-    query, learned = "ping colleagues", signals({"tickets__tool_7": {"ping": 1.0, "colleagu": 1.0}})
+    query, learned = "feed hamster", signals({"tickets__tool_7": {"feed": 1.0, "hamster": 1.0}})
     for _ in range(2):
         assert names(offices.search(query, 1)) != ["tickets__tool_7"]
         assert names(offices.search(query, 1, signals=learned)) == ["tickets__tool_7"]

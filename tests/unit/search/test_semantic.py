@@ -18,8 +18,8 @@ from mcpzip.search.packed_matrix import INT4
 from mcpzip.search.semantic import local_table, vectors
 from mcpzip.search.semantic.lanes import Sum, weighted
 from mcpzip.search.semantic.table import Table
-from mcpzip.search.semantic.tool_vectors import ToolEmbedder, spaced
-from mcpzip.search.semantic.vectors import Vectors, packed, unpacked
+from mcpzip.search.semantic.tool_vectors import ServerVectors, ToolEmbedder, spaced
+from mcpzip.search.semantic.vectors import Vectors, packed, quantize_int4, unpacked
 
 
 def cosine(left: list[float], right: list[float]) -> float:
@@ -41,13 +41,13 @@ def test_cosines_are_those_of_floats(tools: list[int], query: int) -> None:
     # Half of the tools have something in common with the query, as real ones have.
     asked = drawn(query)
     made[::2] = [[a + b for a, b in zip(one, asked, strict=True)] for one in made[::2]]
-    got = Vectors([packed(one) for one in made], 256).cosines(asked, range(len(made)))
+    got = Vectors([packed(one) for one in made], 256).cosines(quantize_int4(asked), range(len(made)))
     assert got == pytest.approx({number: cosine(one, asked) for number, one in enumerate(made)}, abs=0.06)
 
 
 def test_four_bits_cost_a_hundredth_of_a_cosine() -> None:
     made, asked = [drawn(seed) for seed in range(200)], drawn(1000)
-    got = Vectors([packed(one) for one in made], 256).cosines(asked, range(200))
+    got = Vectors([packed(one) for one in made], 256).cosines(quantize_int4(asked), range(200))
     wrong = [abs(got[number] - cosine(one, asked)) for number, one in enumerate(made)]
     assert sum(wrong) / len(wrong) < 0.015
 
@@ -57,7 +57,7 @@ def test_they_are_exactly_those_of_the_packed_numbers(made: list[list[int]], que
     def quantized(vector: list[int]) -> list[float]:
         return [float(number - INT4.zero_point) for number in unpacked(packed(vector))]
 
-    got = Vectors([packed(one) for one in made], DIMENSION).cosines(query, range(len(made)))
+    got = Vectors([packed(one) for one in made], DIMENSION).cosines(quantize_int4(query), range(len(made)))
     assert got == pytest.approx(
         {number: cosine(quantized(one), quantized(query)) for number, one in enumerate(made)}, abs=1e-9
     )
@@ -66,7 +66,7 @@ def test_they_are_exactly_those_of_the_packed_numbers(made: list[list[int]], que
 @pytest.mark.parametrize("extreme", [[15.0] * 256, [-15.0] * 256, [15.0, -15.0] * 128])
 def test_no_lane_overflows(extreme: list[float]) -> None:
     opposite = [-number for number in extreme]
-    got = Vectors([packed(extreme), packed(opposite)] * 3, 256).cosines(extreme, range(6))
+    got = Vectors([packed(extreme), packed(opposite)] * 3, 256).cosines(quantize_int4(extreme), range(6))
     assert list(got.values()) == pytest.approx([1.0, -1.0] * 3)
 
 
@@ -88,9 +88,9 @@ def test_packing_keeps_the_direction(vector: list[int]) -> None:
 def test_what_has_no_direction_is_like_nothing() -> None:
     nothing = [0.0] * DIMENSION
     made = Vectors([packed(nothing), packed([1.0] * DIMENSION)], DIMENSION)
-    assert list(made.cosines([1.0] * DIMENSION, (0, 1)).values()) == pytest.approx([0.0, 1.0])
-    assert made.cosines(nothing, (0, 1)) == {0: 0.0, 1: 0.0}
-    assert Vectors([], DIMENSION).cosines(nothing, ()) == {}
+    assert list(made.cosines(quantize_int4([1.0] * DIMENSION), (0, 1)).values()) == pytest.approx([0.0, 1.0])
+    assert made.cosines(quantize_int4(nothing), (0, 1)) == {0: 0.0, 1: 0.0}
+    assert Vectors([], DIMENSION).cosines(quantize_int4(nothing), ()) == {}
 
 
 @pytest.mark.parametrize("dimension", [15, 292, 1024])
@@ -114,7 +114,7 @@ def test_clusters_find_what_is_nearly_the_same(clustered: list[bytes]) -> None:
     made = Vectors(clustered, 32)
     for number in range(0, 800, 7):
         asked = [level - INT4.zero_point for level in unpacked(clustered[number])]
-        got = made.cosines(asked, range(800))
+        got = made.cosines(quantize_int4(asked), range(800))
         assert len(got) < 400
         best = max(got.values())
         assert best == pytest.approx(1.0)
@@ -131,16 +131,18 @@ def test_clusters_give_true_cosines_whatever_the_order(
     whole = Vectors(clustered, 32)
     for seed in range(20):
         asked = drawn(seed, 32)
-        got = one.cosines(asked, range(800))
-        assert got == other.cosines(asked, [number for number, _ in shuffled])
-        every = whole.cosines(asked, range(800))
+        got = one.cosines(quantize_int4(asked), range(800))
+        assert got == other.cosines(quantize_int4(asked), [number for number, _ in shuffled])
+        every = whole.cosines(quantize_int4(asked), range(800))
         assert got.items() <= every.items()
 
 
 def test_many_alike_are_one_cluster_and_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "MAX_EXHAUSTIVE", 3)
     same = Vectors([packed([1.0] * DIMENSION)] * 50, DIMENSION)
-    assert list(same.cosines([1.0] * DIMENSION, range(50)).values()) == pytest.approx([1.0] * 50)
+    assert list(same.cosines(quantize_int4([1.0] * DIMENSION), range(50)).values()) == pytest.approx(
+        [1.0] * 50
+    )
 
 
 # The table.
@@ -306,6 +308,26 @@ def test_a_paraphrase_finds_what_no_word_of_it_stands_in(table: Table) -> None:
     assert results.tiers == ("keyword", "semantic")
 
 
+def test_names_of_servers_are_as_near_to_a_query_as_their_vectors(table: Table) -> None:
+    embedder = ToolEmbedder(table)
+    servers = ServerVectors(lambda: ["cat-dog", "timer", "zebra", "time"], embedder)
+    query = table.query_vector(["dog", "time"])
+    assert query is not None
+    near = servers.similarities(quantize_int4(query))
+    assert near.keys() == {"cat-dog", "time"}  # the others have no word of the table
+    for server, similarity in near.items():
+        vector = embedder.server_vector(server)
+        assert vector is not None
+        assert similarity == vectors.cosine(vector, packed(query))
+    assert ServerVectors(list, embedder).similarities(b"") == {}
+
+
+def test_of_equal_tools_that_of_the_server_the_query_is_about_comes_first(table: Table) -> None:
+    made = searcher(tool("dogs-dog", "show", "it"), tool("time", "show", "that"), table=table)
+    assert found(made, "show cat") == ["dogs-dog__show", "time__show"]
+    assert found(made, "show the time") == ["time__show", "dogs-dog__show"]
+
+
 def test_a_word_with_a_meaning_is_not_taken_for_a_misspelling_of_another_meaning(table: Table) -> None:
     made = searcher(tool("a", "dog"), tool("b", "dogs_home"), tool("c", "shop"), table=table)
     results = made.search("ship", 3)
@@ -326,7 +348,7 @@ def shipped() -> Table:
 def test_the_table_that_ships_is_read_once_and_small(shipped: Table) -> None:
     assert local_table() is shipped
     assert shipped.dimension % 2 == 0
-    assert vectors.Vectors([], shipped.dimension).cosines([0.0] * shipped.dimension, ()) == {}
+    assert vectors.Vectors([], shipped.dimension).cosines(quantize_int4([0.0] * shipped.dimension), ()) == {}
     for word in ("file", "message", "delete", "calendar", "the"):
         assert word in shipped
 
