@@ -38,8 +38,8 @@ ROUNDING = 1e-9  # by which sums of the same numbers in another order may differ
 
 KEYWORD_WEIGHT = 0.45  # of the keyword score; that of the similarity is the rest. .4 and .5 are equal
 SERVER_BONUS = 0.06  # of a tool whose server the query names; .03 to .15 are equal, without: −.001
-SERVER_SIMILARITY = 0.08  # times how near the query is to its server's name; with .04 and .12 equal, without:
-# −.001, with three other tables of word vectors −.003 to −.005
+SERVER_SIMILARITY = 0.08  # times the similarity of the query and its server's name; .04 and .12 are equal
+"""Without it: −.001; with three other tables of word vectors −.003 to −.005."""
 # The last step: what is added to the scores of the pool, less in long queries. Many queries have the words of
 # a short name by chance, so its keyword score is too high, and the name counts against it. All: +.005, with
 # the table before +.011.

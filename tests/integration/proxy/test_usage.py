@@ -56,7 +56,7 @@ async def test_who_does_not_want_it_learns_nothing(fake_mcp: Fake, tmp_path: Pat
 
 
 ANNOUNCE: Json = {"name": "post_message", "description": "Send a message to a channel"}
-WORDS = "inform my colleagues about the closed door"
+WORDS = "warn my colleagues of the closed door"
 
 
 def test_the_words_that_led_to_a_tool_find_it_the_next_time(fake_mcp: Fake, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_the_words_that_led_to_a_tool_find_it_the_next_time(fake_mcp: Fake, tmp_
         assert client.search(WORDS).startswith("chat__post_message")
     config = ("--config", str(tmp_path / "config.json"))
     (tool,) = json.loads(run("usage", "--json", *config).stdout)["tools"]
-    assert {"inform", "colleagu", "door"} <= tool["words"].keys()
+    assert {"warn", "colleagu", "door"} <= tool["words"].keys()
     assert b"learned words +" in run("search", WORDS, "--explain", *config, COLUMNS="250").stdout
     assert b"chat__post_message" in run("usage", "--forget", *config).stdout
     assert b"No use" in run("usage", *config).stdout
