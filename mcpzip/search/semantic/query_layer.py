@@ -22,9 +22,11 @@ MAX_HIDDEN = INT4.max_dimension - INT4.max_dimension % 2
 
 
 def size_of(dimension: int, hidden: int) -> int:
-    """The bytes of a layer. Raises ValueError for a number of hidden units that a layer can't have."""
+    """The bytes of a layer. Raises ValueError for a dimension or a number of hidden units that none has."""
     if hidden % 2 or hidden > MAX_HIDDEN:
         raise ValueError(f"a layer has an even number of hidden units, at most {MAX_HIDDEN}")
+    if hidden and (dimension % 2 or dimension > INT4.max_dimension):
+        raise ValueError(f"a layer has an even number of dimensions, at most {INT4.max_dimension}")
     return 4 * (2 * hidden + dimension) + dimension * hidden if hidden else 0
 
 

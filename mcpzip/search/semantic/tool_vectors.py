@@ -7,7 +7,7 @@ highest weights. The weights were fitted on queries for servers that the table w
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from mcpzip.search.fields import Fields
 from mcpzip.search.packed_matrix import INT4, PackedMatrix
@@ -26,6 +26,7 @@ WEIGHTS = (NAME_WEIGHT, SERVER_WEIGHT, DESCRIPTION_WEIGHT, SUMMARY_WEIGHT, PARAM
 
 _DESCRIPTION_WORDS = 60
 _PARAMETER_WORDS = 40
+_CACHED_SERVERS = 4096
 _SENTENCE = re.compile(r".{15,}?[.!?](?=\s|$)", re.DOTALL)
 
 
@@ -34,6 +35,9 @@ class ToolEmbedder:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        self.server_vector = lru_cache(_CACHED_SERVERS)(self._server_vector)
+        """The packed vector of the name of a server; None where the table has none of its words. Cached,
+        because servers stay when their tools change."""
 
     @property
     def dimension(self) -> int:
@@ -65,8 +69,7 @@ class ToolEmbedder:
         )
         return weighted(parts, table.dimension)
 
-    def server_vector(self, server: str) -> bytes | None:
-        """The packed vector of the name of ``server``; None where the table has none of its words."""
+    def _server_vector(self, server: str) -> bytes | None:
         return weighted(((1.0, self._sum(spaced(server))),), self._table.dimension)
 
     def _sum(self, text: str) -> Sum | None:

@@ -96,6 +96,13 @@ def test_a_number_of_units_that_no_layer_has_is_refused(hidden: int) -> None:
         size_of(DIMENSION, hidden)
 
 
+@pytest.mark.parametrize("dimension", [DIMENSION + 1, INT4.max_dimension + 1])
+def test_a_dimension_that_no_layer_has_is_refused(dimension: int) -> None:
+    with pytest.raises(ValueError, match="even number of dimensions, at most 291"):
+        size_of(dimension, HIDDEN)
+    assert size_of(dimension, 0) == 0
+
+
 def test_damaged_ones_are_refused(tmp_path: Path) -> None:
     into, bias, out, scales, out_scales = drawn(2)
     whole = layer_bytes(into, bias, out, scales, out_scales)

@@ -319,6 +319,9 @@ def test_names_of_servers_are_as_near_to_a_query_as_their_vectors(table: Table) 
         vector = embedder.server_vector(server)
         assert vector is not None
         assert similarity == vectors.cosine(vector, packed(query))
+    again = ServerVectors(lambda: ["time", "cat-dog"], embedder)  # after a change of tools
+    assert again.similarities(quantize_int4(query)) == near
+    assert embedder.server_vector.cache_info().misses == 4
     assert ServerVectors(list, embedder).similarities(b"") == {}
 
 
