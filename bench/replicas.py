@@ -52,7 +52,7 @@ class Worker(threading.Thread):
                     "execute_tool", {"name": "up__echo", "arguments": {"payload": PAYLOAD}}
                 )
                 if failed or said != PAYLOAD:
-                    raise SystemExit(f"echo: {said[:300]!r}")
+                    raise RuntimeError(f"echo: {said[:300]!r}")  # a SystemExit would end this thread alone
                 if not step:  # it is connected everywhere
                     self._begin.wait()
             self._client.leave()

@@ -29,13 +29,18 @@ class HeadTooLongError(ContentCodingError):
 
 
 class Connection:
-    """A connection over ``stream``. One request is under way at a time."""
+    """A connection over ``stream``. One request is under way at a time.
+
+    has_answered: whether a byte has come since the last request was sent. has_acknowledged: whether an
+    interim response (1xx; RFC 9110, 15.2) has come.
+    """
 
     def __init__(self, stream: Stream, ended: Callable[["Connection"], None] = lambda _: None) -> None:
         """ended: is called when a response has been read or given up; see `is_idle`."""
         self.stream, self._ended = stream, ended
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_LINE)
         self._is_open = False
+        self.has_answered = self.has_acknowledged = False
 
     @property
     def is_idle(self) -> bool:
@@ -56,6 +61,7 @@ class Connection:
         then.
         """
         self._is_open = True
+        self.has_answered = self.has_acknowledged = False
         try:
             data = self._request(method, target, headers, body)
             try:
@@ -93,17 +99,19 @@ class Connection:
             raise httpx.LocalProtocolError(str(error)) from error
 
     async def _head(self, timeout: float | None) -> h11.Response:
-        """The head of the response. Interim responses (1xx; RFC 9110, 15.2) are skipped."""
+        """The head of the response. Interim responses are only noted."""
         read = 0
         while True:
             data = await self.stream.read(_HEAD_READ, timeout)
             if not data:
                 raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
             read += len(data)
+            self.has_answered = True
             self._h11.receive_data(data)
             while (event := self._event()) is not h11.NEED_DATA:
                 if isinstance(event, h11.Response):
                     return event
+                self.has_acknowledged = True
             if read >= HEAD:
                 raise HeadTooLongError(f"its answer has not begun after {HEAD:,} bytes")
             await asyncio.sleep(0)  # other tasks run between interim responses

@@ -1,10 +1,14 @@
 """Sends a request to the replica that it belongs to, and its answer back to the client, as it comes.
 
-The rules: a request is sent once, and to an address that was sealed by a replica. If nothing of it can have
-arrived, it is served in another way; else the client is told that it may have run.
+The rules: a request is sent once, and to an address that was sealed by a replica. If it can't have been taken
+there, it is served in another way; else the client is told that it may have run. A replica that takes a call
+says so before it begins (100 Continue). So a connection that ends before that byte had a call that nobody
+took: it was closed when it was idle, just before the call came. This holds only for an address that has
+said so before, because a proxy on the way may swallow interim responses.
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 
 import httpx
@@ -59,6 +63,8 @@ class Forwarder:
         self._idle: dict[Connection, tuple[str, float]] = {}
         """Address, and the loop's time when it became idle; the longest idle first."""
         self._away: dict[str, float] = {}
+        self._acknowledging: OrderedDict[str, None] = OrderedDict()
+        """Addresses that say when they take a call, the last heard of at the end."""
 
     def reaches(self, owner: Owner) -> bool:
         """Whether ``owner`` is another replica, which may be there."""
@@ -137,10 +143,14 @@ class Forwarder:
         except httpx.TransportError as error:
             if isinstance(error, httpx.TimeoutException):
                 self._note_away(address)
+            elif not connection.has_answered and address in self._acknowledging:
+                return False
             if request.method == "GET":
                 return False
             _say_lost(request, response)
             return True
+        if connection.has_acknowledged:
+            self._note_acknowledging(address)
         try:
             if NOT_HERE_HEADER in reply.headers:
                 return False
@@ -173,11 +183,19 @@ class Forwarder:
         if len(self._away) < limits.REPLICAS_AWAY:
             self._away[address] = now + AWAY
 
+    def _note_acknowledging(self, address: str) -> None:
+        self._acknowledging[address] = None
+        self._acknowledging.move_to_end(address)
+        if len(self._acknowledging) > limits.REPLICAS_ACKNOWLEDGING:
+            self._acknowledging.popitem(last=False)
+
 
 def _headers(request: HttpRequest, address: str, token: str) -> list[tuple[bytes, bytes]]:
     given = [(name, value) for name in _PASSED for value in request.headers.get(name, ())]
     given += request.headers_starting_with(_PARAM)
     given += [("host", address), (TOKEN_HEADER, token), ("content-length", str(len(request.body)))]
+    if request.method == "POST":
+        given.append(("expect", "100-continue"))
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in given]
 
 
