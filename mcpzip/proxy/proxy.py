@@ -26,6 +26,7 @@ from mcpzip.proxy.first_listings import FIRST_LISTING, FirstListings
 from mcpzip.proxy.guard import Guard
 from mcpzip.proxy.handlers import handlers
 from mcpzip.proxy.heard import Heard
+from mcpzip.proxy.list_renewal import ListRenewal
 from mcpzip.proxy.listing_origins import ListingOrigins
 from mcpzip.proxy.name_resolution import NameResolver
 from mcpzip.proxy.notifier import ALL_LISTS, Notifier
@@ -53,11 +54,6 @@ from mcpzip.wire.client_info import CLIENT_INFO
 if TYPE_CHECKING:
     from mcpzip.proxy.person_upstreams import UpstreamsByPerson
     from mcpzip.search import Searcher
-
-MIN_TTL = 30.0
-"""Seconds for which a tool list is not fetched again, even if its server declares a shorter `ttlMs`."""
-MAX_AGE = 3600.0
-"""Seconds after which a tool list is renewed at the start, though its server isn't needed yet."""
 
 
 class Proxy:
@@ -111,6 +107,7 @@ class Proxy:
             lambda server: self._origins.of(server, self.notifier.clients),
             self._admit,
         )
+        self._list_renewal = ListRenewal(current, self._catalog_state, self._refresher)
         self.guard = Guard(self._gate, lambda: self.catalog, self._refresher)
         for name, record in records.items():
             if record.fetched_at is not None:
@@ -190,29 +187,20 @@ class Proxy:
         self._catalog_state.remove_drafts()
         if self.config.store is not None:
             self._given[0].begin()
-            self._refresher.share(self.config, self._listed_at)
+            self._refresher.share(self.config, self._list_renewal.listed_at)
         for name in filter(self._first_listings.is_unlisted, self._current.for_all):
             self._refresher.start(name, ANY_AGE)
-
-    def _listed_at(self, server: str) -> float:
-        record = self._catalog_state.catalog.servers.get(server)
-        return 0.0 if record is None else record.fetched_at or 0.0
 
     def _index_and_renew(self) -> None:
         self.reviews.take_up()
         indexing = self._catalog_state.index_for_clients()
         # The other servers are listed after indexing: starting their processes would delay the first search.
         if indexing is None:
-            self._renew_lists()
+            self._list_renewal.renew_old()
         else:
-            indexing.add_done_callback(lambda task: None if task.cancelled() else self._renew_lists())
-
-    def _renew_lists(self) -> None:
-        """Lists the servers whose lists are older than MAX_AGE, failed, or are of another configuration."""
-        records, oldest, names = self.catalog.servers, time.time() - MAX_AGE, self._current.for_all
-        listed_at = {name: records[name].fetched_at or 0.0 for name in names if name in records}
-        old = [name for name, at in listed_at.items() if at < oldest or records[name].stale]
-        self._refresher.renew(sorted(old, key=listed_at.__getitem__), MAX_AGE)
+            indexing.add_done_callback(
+                lambda task: None if task.cancelled() else self._list_renewal.renew_old()
+            )
 
     async def close(self) -> None:
         """Closes all connections, ends all processes, and saves the catalog. Takes a fraction of a second."""
@@ -412,7 +400,7 @@ class Proxy:
         self.statistics.searches += 1
         await self.reviews.wait_for_search()
         await self._first_listings.wait_for_search(request.filters.server)
-        self._refresh_expired()
+        self._list_renewal.renew_expired()
         searcher = await self.views.searcher(principal)
         view = self.views.of(principal)
         health, apart = self._health(view.enabled, principal), self.views.apart(principal)
@@ -446,16 +434,6 @@ class Proxy:
         return await self._catalog_state.searcher()
 
     # --- listing and status ---
-
-    def _refresh_expired(self) -> None:
-        """Lists the servers whose lists have expired (spec 2026-07-28: server/utilities/caching)."""
-        now = time.time()
-        for name in self._current.for_all:
-            record = self.catalog.servers.get(name)
-            if record is None or record.ttl is None or record.fetched_at is None or record.stale:
-                continue
-            if now > record.fetched_at + (valid := max(record.ttl, MIN_TTL)):
-                self._refresher.start(name, valid)
 
     @property
     def has_unlisted_servers(self) -> bool:

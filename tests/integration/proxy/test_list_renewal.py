@@ -9,7 +9,7 @@ import pytest
 from helpers.driver import Json, comes_true, executed, family, proxy_of, snapshot_of
 from mcpzip_fakes.launch import FakeServer
 
-from mcpzip.proxy.proxy import MAX_AGE
+from mcpzip.proxy.list_renewal import MAX_AGE
 from mcpzip.proxy.refresh import RENEWED_AT_ONCE
 from mcpzip.proxy.tool_caller import MAX_AGE_IN_USE
 
