@@ -87,9 +87,10 @@ class Player:
         deadline = time.monotonic() + self.client.patience
         wanted = list(tools)
         while wanted and time.monotonic() < deadline:
-            wanted = await self._not_shown(wanted)
-            if wanted:
+            left = await self._not_shown(wanted)
+            if len(left) == len(wanted):
                 await asyncio.sleep(0.05)
+            wanted = left
 
     async def _not_shown(self, tools: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """Those of ``tools`` that the subject doesn't show yet, found in the cheapest way."""

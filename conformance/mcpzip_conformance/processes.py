@@ -174,16 +174,17 @@ def end_group(pid: int, *, still_running: bool) -> None:
 
 async def end_named(folder: Path, grace: float) -> None:
     """End the processes whose command line or environment names ``folder``, which is a check's own: what a
-    subject started in a session of its own, such as a daemon. They get ``grace`` seconds to end by
-    themselves. Does nothing on Windows."""
+    subject started in a session of its own, such as a daemon. They get SIGTERM, and SIGKILL ``grace`` seconds
+    later; without ``grace`` SIGKILL at once. Does nothing on Windows."""
     name, clock = str(folder).encode(), asyncio.get_running_loop().time
-    deadline = clock() + grace
+    deadline, told = clock() + grace, set[int]()
     while left := await asyncio.to_thread(_naming, name):
         while left:  # a look at these costs less than one at all that run
-            if clock() > deadline:
-                for pid in left:
-                    with suppress(ProcessLookupError, PermissionError):
-                        os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+            late = not grace or clock() > deadline
+            for pid in left if late else set(left) - told:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM) if late else signal.SIGTERM)
+            told.update(left)
             await asyncio.sleep(_EACH)
             left = await asyncio.to_thread(_naming, name, left)
 

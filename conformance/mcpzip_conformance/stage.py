@@ -52,8 +52,8 @@ STRAIGHT = Subject(
 )
 """The direct side of every comparison: the server without a proxy."""
 Answers = Mapping[str, Answer]
-_TO_END = 2.0
-"""Seconds that a process which serves several clients on stdio may take to end after the last one left."""
+_TO_END = 0.2
+"""Seconds that a process which serves several clients on stdio has to end, once it was told to."""
 
 
 class Stage:
