@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from mcpzip_conformance.channel.http import tls_context
 from mcpzip_conformance.declaration import Change
 from mcpzip_conformance.errors import Finding, NoAnswerError
 from mcpzip_conformance.http_subject import Listening
@@ -124,7 +125,9 @@ class Cluster:
         self.players: list[Player] = []
         self._balancers: dict[Player, Balancer] = {}
         self._sender = httpx.AsyncHTTPTransport(
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=0), trust_env=False
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
+            trust_env=False,
+            verify=tls_context(),
         )
 
     def __len__(self) -> int:

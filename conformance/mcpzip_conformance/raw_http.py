@@ -23,7 +23,7 @@ from mcpzip.wire import (
     split_object,
 )
 from mcpzip.wire.content_coding import CODINGS
-from mcpzip_conformance.channel.http import HttpChannel
+from mcpzip_conformance.channel.http import HttpChannel, tls_context
 from mcpzip_conformance.errors import Finding, NoAnswerError
 from mcpzip_conformance.player import CLIENT_INFO, Player
 from mcpzip_conformance.reply import Reply
@@ -78,6 +78,7 @@ class RawHttp:
             headers={"Accept-Encoding": CODINGS},
             timeout=httpx.Timeout(None),
             trust_env=False,
+            verify=tls_context(),
             transport=channel.transport,
         )
 

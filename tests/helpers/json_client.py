@@ -20,6 +20,8 @@ from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_NAME_HEADER, MCP_PROTOCOL_
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 
+from mcpzip.system.network import tls_context
+
 Json = dict[str, Any]
 Transport = AbstractAsyncContextManager[tuple[Any, Any]]
 
@@ -162,4 +164,6 @@ def _direct_http(
     timeout: httpx2.Timeout | None = None,
     auth: httpx2.Auth | None = None,
 ) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, trust_env=False)
+    return httpx2.AsyncClient(
+        headers=headers, timeout=timeout, auth=auth, trust_env=False, verify=tls_context()
+    )

@@ -21,6 +21,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcpzip_fakes.launch import FakeServer
 
+from mcpzip.system.network import tls_context
+
 PATIENCE = 30.0
 ENDING = 15.0
 """Seconds it may take to end: two are promised, and machines are shared."""
@@ -100,7 +102,7 @@ async def talking(
 @asynccontextmanager
 async def client_at(url: str, mode: str, level: str | None = None) -> AsyncIterator[Talk]:
     """A client of what listens at ``url``."""
-    http = httpx2.AsyncClient(timeout=httpx2.Timeout(PATIENCE), trust_env=False)
+    http = httpx2.AsyncClient(timeout=httpx2.Timeout(PATIENCE), trust_env=False, verify=tls_context())
     target = streamable_http_client(url, http_client=http, max_sse_event_size=None)
     async with http, client_of(target, mode, level) as talk:
         yield talk

@@ -7,7 +7,9 @@ basic/transports/streamable-http). Redirects aren't followed: a client's token m
 
 import asyncio
 import os
+import ssl
 from collections.abc import Callable, Coroutine, Mapping
+from functools import cache
 
 import httpx
 
@@ -36,6 +38,13 @@ BROKEN = (httpx.HTTPError, httpx.InvalidURL, BodyTooLongError, ValueError)
 or a session id that no header can hold."""
 _LEAVING = 1.0
 """Seconds for the DELETE of a session."""
+
+
+@cache
+def tls_context() -> ssl.SSLContext:
+    """Trusts whom httpx trusts: ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, or certifi's authorities. Made once,
+    because to read all certificates takes 25 ms, and httpx would do so for each client."""
+    return httpx.create_ssl_context()
 
 
 class HttpChannel:
@@ -69,6 +78,7 @@ class HttpChannel:
             timeout=httpx.Timeout(None),
             limits=httpx.Limits(max_connections=None, keepalive_expiry=None),
             trust_env=False,
+            verify=tls_context(),
             transport=transport,
         )
         self._tasks: set[asyncio.Task[None]] = set()

@@ -33,7 +33,7 @@ from mcpzip_conformance.mutants.relay.exchange import (
 from mcpzip_conformance.mutants.relay.http import PATH, HttpSession, Line, Web
 from mcpzip_conformance.mutants.relay.naming import members, text
 from mcpzip_conformance.mutants.relay.session import Config, Session
-from mcpzip_conformance.mutants.relay.tokens import Access, Tokens
+from mcpzip_conformance.mutants.relay.tokens import Access, Tokens, no_authorities
 
 LOST = "The replica that had this call has died. The call may have run."
 _HOP = "x-relay-from"
@@ -88,7 +88,9 @@ class Gateway(Web):
         )
         self.team, self.port = team, port
         self._calls = self.counter(team.store)
-        self._client = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=5.0), trust_env=False)
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(None, connect=5.0), trust_env=False, verify=no_authorities()
+        )
         self._streams: set[asyncio.Task[None]] = set()
 
     def drain(self) -> None:
