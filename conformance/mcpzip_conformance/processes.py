@@ -178,12 +178,13 @@ async def end_named(folder: Path, grace: float) -> None:
     later; without ``grace`` SIGKILL at once. Does nothing on Windows."""
     name, clock = str(folder).encode(), asyncio.get_running_loop().time
     deadline, told = clock() + grace, set[int]()
+    kill = getattr(signal, "SIGKILL", signal.SIGTERM)
     while left := await asyncio.to_thread(_naming, name):
         while left:  # a look at these costs less than one at all that run
             late = not grace or clock() > deadline
             for pid in left if late else set(left) - told:
                 with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM) if late else signal.SIGTERM)
+                    os.kill(pid, kill if late else signal.SIGTERM)
             told.update(left)
             await asyncio.sleep(_EACH)
             left = await asyncio.to_thread(_naming, name, left)

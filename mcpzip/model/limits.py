@@ -247,7 +247,7 @@ FORWARDS_REMEMBERED = 200_000
 REPLICAS_AWAY = 256
 """Replicas that could not be reached lately, and aren't tried for some seconds. More are tried again."""
 REPLICAS_ACKNOWLEDGING = 1_024
-"""Replicas that are known to say when they take a call. The one not heard of longest is forgotten first."""
+"""Replicas that have acknowledged a forwarded call. The one that did so longest ago is forgotten first."""
 PARKED = 1_000
 """Calls that wait for a modern client to send its answers. For one more, the oldest is abandoned."""
 PARKED_CLIENT = 100

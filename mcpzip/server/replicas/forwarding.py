@@ -1,10 +1,10 @@
 """Sends a request to the replica that it belongs to, and its answer back to the client, as it comes.
 
-The rules: a request is sent once, and to an address that was sealed by a replica. If it can't have been taken
-there, it is served in another way; else the client is told that it may have run. A replica that takes a call
-says so before it begins (100 Continue). So a connection that ends before that byte had a call that nobody
-took: it was closed when it was idle, just before the call came. This holds only for an address that has
-said so before, because a proxy on the way may swallow interim responses.
+The rules: a request is sent once, and to an address that was sealed by a replica. If it can't have run
+there, it is served in another way; else the client is told that it may have run. A replica acknowledges a
+call (100 Continue) before it runs it. If a connection ends without an acknowledgement, the call didn't run:
+the replica closed the connection just before the call arrived. This is concluded only of an address that has
+acknowledged a call before, because a proxy on the way may hold interim responses back.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class Forwarder:
         """Address, and the loop's time when it became idle; the longest idle first."""
         self._away: dict[str, float] = {}
         self._acknowledging: OrderedDict[str, None] = OrderedDict()
-        """Addresses that say when they take a call, the last heard of at the end."""
+        """Addresses that have acknowledged a call, the one that did so last at the end."""
 
     def reaches(self, owner: Owner) -> bool:
         """Whether ``owner`` is another replica, which may be there."""
