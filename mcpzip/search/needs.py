@@ -18,6 +18,7 @@ from heapq import heapify, heappop, heappush
 
 import msgspec
 
+from mcpzip.search.file_paths import only_says_where, written_files
 from mcpzip.search.fusion import HIGHEST_SCORE, RankedDocument, Ranking
 from mcpzip.search.index import Index
 from mcpzip.search.query import QueryAnalysis
@@ -56,13 +57,21 @@ def find_needs(whole: RankedQuery, rank: Callable[[str], RankedQuery]) -> list[R
     """The needs of the query ``whole``, each once, in order; [] where it has only one. rank: a part of it."""
     if whole.best_score > HIGHEST_SCORE:
         return []
-    parts = [rank(text) for text in split_query(whole.text)] or [whole]
+    parts = [rank(text) for text in _parts(whole.text)] or [whole]
     halving = _Halving(rank)
     parts = [each for part in parts for each in halving.needs(part)]
     needs = list({part.text: part for part in parts if part.best_score >= MIN_NEED_SCORE}.values())
     if not 2 <= len(needs) <= MAX_NEEDS or _answers_all(whole, needs):
         return []
     return needs
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    """The parts of a query that may be needs; () where there is one."""
+    parts, files = split_query(text), written_files(text)
+    if not files:
+        return parts
+    return (*[part for part in parts or (text,) if not only_says_where(part)], *files)
 
 
 class _Halving:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from mcpzip.model.limits import NAME
+from mcpzip.search.file_paths import without_paths
 from mcpzip.search.index import Index
 from mcpzip.search.lexicon import gloss, gloss_text, synonyms
 from mcpzip.search.phrases import documents_with_phrase
@@ -99,11 +100,12 @@ def analyze_query(
 ) -> QueryAnalysis:
     """``query`` in terms of ``index``. Words in ``table`` are not corrected. Never raises."""
     parsed = parse_truncated(query) if isinstance(query, str) else query
-    tokens, replaced = _with_names(parsed.text, index)
+    text = without_paths(parsed.text)
+    tokens, replaced = _with_names(text, index)
     looked_up = list(dict.fromkeys(content_words(tokens)))[:MAX_WORDS]
     builder = _GroupBuilder(index, table)
-    if not parsed.text.isascii():
-        builder.translate(parsed.text)
+    if not text.isascii():
+        builder.translate(text)
     builder.look_up(looked_up)
     grouped = {term for group in builder.words for term in group.terms}
     indexed = {number for _, term in tokens if (number := index.term_id(term)) is not None}

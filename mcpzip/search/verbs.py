@@ -44,6 +44,11 @@ _TWO_WORD_QUESTIONS = {"how": frozenset(_HOW), "are": frozenset(["there"]), "is"
 _ANSWERING = _BITS["read"] | _BITS["list"]
 
 
+def family(name: str) -> int:
+    """The bit of a family in the masks that `families` returns."""
+    return _BITS[name]
+
+
 def families(term: str) -> int:
     """The families of ``term`` as a bit mask; 0 where it is no verb of the table."""
     return _by_term().get(term, 0)

@@ -182,7 +182,7 @@ def learned_from(known: Searcher, query: str) -> tuple[str, ...]:
         ("Email Ingrid at ing@example.org", "email"),
         ("send it to Slack for Apollo", "send slack"),
         ("the report of 2024-10-03 with 42 rows", "report row"),
-        ("open /home/ingrid/secret.txt or C:\\secret", "open"),
+        ("open /home/ingrid/secret.txt or C:\\secret", "open file"),
         ('send "hello dear world" to the channel', "send channel"),
         ("send 'hello dear world' and `rm -rf`", "send"),
         ("send “hello dear world", "send"),
