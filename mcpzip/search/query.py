@@ -6,7 +6,7 @@ a misspelling corrected to the same word; without a table of word vectors also w
 other unknown words.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -106,7 +106,7 @@ def analyze_query(
     builder = _GroupBuilder(index, table)
     if not text.isascii():
         builder.translate(text)
-    builder.look_up(looked_up)
+    builder.look_up(looked_up, {part for parts in replaced.values() for part in parts} - replaced.keys())
     grouped = {term for group in builder.words for term in group.terms}
     indexed = {number for _, term in tokens if (number := index.term_id(term)) is not None}
     excluded = {index.term_id(term) for word in parsed.excluded_words for _, term in words(word)}
@@ -172,7 +172,8 @@ def _with_names(text: str, index: Index) -> tuple[list[tuple[str, str]], dict[st
         spelled = spellings["".join(parts)]
         if parts != tuple(word for word, _ in spelled):
             pairs[start:stop] = spelled
-            replaced.update({word: parts for word, _ in spelled})
+            # A name that is written in its own spelling, too, is written in both.
+            replaced.update({word: (*parts, word) if word in written else parts for word, _ in spelled})
     return pairs, replaced
 
 
@@ -237,8 +238,10 @@ class _GroupBuilder:
             self._translations.append(english)
             self._translated = True
 
-    def look_up(self, pairs: list[tuple[str, str]]) -> None:
-        """Add groups for all ``pairs`` of `words`, and for neighbours that are a known word when joined."""
+    def look_up(self, pairs: list[tuple[str, str]], parts: Collection[str] = ()) -> None:
+        """Add groups for all ``pairs`` of `words`, and for neighbours that are a known word when joined.
+        parts: words that the query has as parts of a name too, which are not unknown.
+        """
         joined = self._add_joined(pairs)
         for word, term in pairs:
             self.verbs |= families(term)
@@ -250,7 +253,7 @@ class _GroupBuilder:
             self._index.term_id(term) is None and self._is_foreign(word) for word, term in pairs
         )
         for word, term in pairs:
-            if self._index.term_id(term) is None and word not in joined:
+            if self._index.term_id(term) is None and word not in joined and word not in parts:
                 self._add_unindexed(word, term)
         if any(is_bigram(word) for written in self.words.values() for word in written) or self._translated:
             # 天气预报 is split into 天气, 气预 and 预报: the second is an artefact, no unknown word.

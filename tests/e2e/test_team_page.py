@@ -50,7 +50,10 @@ def find_axe() -> None:
 
 
 def can_be_used(page: Page, path: str, *, script: bool) -> None:
-    """Whether what is shown can be read, and used with a screen reader."""
+    """Whether what is shown can be read, and used with a screen reader. The page has its style by then: what
+    was clicked only begins to load the next one.
+    """
+    page.wait_for_load_state("load")
     assert page.locator("h1").count() == 1, path
     if not script:
         return
@@ -137,6 +140,7 @@ def test_a_person_signs_in_to_a_server_and_out_of_it(
         page.get_by_label("API key").fill(key)
         page.get_by_role("button", name="Sign in").click()
         page.get_by_role("link", name="Your sign-ins").first.click()
+        page.get_by_role("button", name="Sign in to desk").wait_for()
         can_be_used(page, "not signed in", script=True)
         page.get_by_role("button", name="Sign in to desk").click()
         page.get_by_role("button", name="Deny").click()
