@@ -15,6 +15,8 @@ from mcpzip.search import Results, Searcher
 from mcpzip.search.searcher import CACHED_HITS, Hit
 from mcpzip.search.semantic import local_table
 
+_OWN_SERVERS = frozenset(entry.server for entry in ADMIN_TOOLS)
+
 
 def new_searcher(search: SearchConfig, warn: Callable[[str], None]) -> Searcher:
     """An empty searcher with the settings ``search``. warn: called if the table of word vectors can't be
@@ -35,12 +37,15 @@ def wanted_hits(limit: int) -> int:
 
 def limited(results: Results, limit: int, tools: int) -> Results:
     """``results`` with ``limit`` hits at most, without mcpzip's own tools that match by meaning only. tools:
-    of the catalog: mcpzip's own are not counted as searched.
+    of the catalog: mcpzip's own are not counted as searched, nor is mcpzip another server with tools as good.
     """
     hits = tuple(hit for hit in results.hits if not (is_near(hit) and hit.entry in ADMIN_TOOLS))
     searched = min(results.searched, tools) if tools else results.searched
     quality = results.quality if hits else "none"
-    return replace(results, hits=hits[: max(limit, 0)], searched=searched, quality=quality)
+    elsewhere = tuple(name for name in results.elsewhere if name not in _OWN_SERVERS)
+    return replace(
+        results, hits=hits[: max(limit, 0)], searched=searched, quality=quality, elsewhere=elsewhere
+    )
 
 
 def still_offered(results: Results, catalog: Catalog) -> Results:
