@@ -94,13 +94,14 @@ class _Commands(click.Group):
             near = get_close_matches(args[0], COMMANDS, n=1)
             meant = f" Did you mean {near[0]}?" if near else " mcpzip --help lists all."
             ctx.fail(f"There is no command {args[0]!r}.{meant}")
-        return super().resolve_command(ctx, args)
+        resolved = super().resolve_command(ctx, args)
+        gc.enable()  # `main` has disabled it for the imports
+        return resolved
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"mcpzip.cli.{COMMANDS[cmd_name]}")
-        gc.enable()  # `main` has disabled it for the imports
         command: click.Command = getattr(module, _FUNCTIONS.get(cmd_name, cmd_name.replace("-", "_")))
         command.short_help = _SENTENCES.get(cmd_name)
         return command

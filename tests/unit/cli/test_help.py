@@ -1,9 +1,11 @@
 """``--help``: every command has examples, and each example is a command line that mcpzip accepts."""
 
+import gc
 from collections.abc import Iterator
 
 import click
 import pytest
+from click.testing import CliRunner
 from helpers.command_lines import accepted
 
 from mcpzip.cli import commands as module
@@ -63,6 +65,17 @@ def test_help_imports_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(module, "import_module", none)
     assert "Set up:" in commands.get_help(click.Context(commands, info_name="mcpzip"))
+
+
+def test_the_garbage_collector_runs_in_a_command_and_is_left_alone_where_commands_are_listed() -> None:
+    gc.disable()  # as `main` does
+    try:
+        assert dict(_all()).keys() == EVERY.keys()
+        assert not gc.isenabled()
+        assert CliRunner().invoke(commands, ["completion", "bash"]).exit_code == 0
+        assert gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_comments_stand_in_one_column() -> None:
