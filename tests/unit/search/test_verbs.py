@@ -63,12 +63,12 @@ def score(made: Searcher, query: str, name: str) -> float:
 @pytest.mark.parametrize(
     ("query", "name", "constant", "share"),
     [
-        ("show the board at zenith", "zenith-api__list_cards", "SERVER_PART", 1),
-        ("show the board at zenith", "acme-api__list_cards", "SERVER_PART", 0),
-        ("show the board at the wall", "acme-api__list_cards", "VERB_AGREES", 1),
-        ("show the board at the wall", "acme-api__create_card", "VERB_AGREES", 0),
-        ("show the board at the wall", "acme-api__create_card", "VERB_CONTRADICTS", 1),
-        ("show the board at the wall", "acme-api__list_cards", "VERB_CONTRADICTS", 0),
+        ("the board at zenith", "zenith-api__list_cards", "SERVER_PART", 1),
+        ("the board at zenith", "acme-api__list_cards", "SERVER_PART", 0),
+        ("show the board", "acme-api__list_cards", "VERB_AGREES", 1),
+        ("show the board", "acme-api__create_card", "VERB_AGREES", 0),
+        ("show the board", "acme-api__create_card", "VERB_CONTRADICTS", 1),
+        ("show the board", "acme-api__list_cards", "VERB_CONTRADICTS", 0),
         ("the card beside another one", "acme-api__create_card", "NAME_IN_QUERY", None),
     ],
 )
