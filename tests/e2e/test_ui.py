@@ -93,6 +93,7 @@ def go(page: Page, served: Served, path: str) -> None:
         page.get_by_label("Its text").fill(json.dumps(document, indent=2))
         page.get_by_role("button", name="Show the difference").click()
         page.get_by_role("heading", name="What differs").wait_for()
+        page.wait_for_load_state("load")  # with its style: the click only began to load it
 
 
 def test_the_token_moves_from_the_address_into_a_cookie(browser: Browser, served: Served) -> None:

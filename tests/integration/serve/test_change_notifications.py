@@ -161,7 +161,7 @@ async def test_only_who_watches_a_resource_hears_of_it(fake_mcp: Fake, tmp_path:
         await watcher.call("shop__update")
         await comes(lambda: uri in heard, watcher.news)
         await other.client.list_tools()  # whatever was under way to it has come
-        assert overheard == set()
+        assert overheard <= {"tools", "prompts", "resources"}  # lists of a server that was only just started
 
 
 async def test_a_storm_of_changes_costs_few_listings(fake_mcp: Fake, tmp_path: Path) -> None:
