@@ -47,8 +47,8 @@ SERVER_PART = 0.04  # a word of its server's name is in the query; .02 to .06 ar
 VERB_AGREES = 0.01  # without and with .02: equal, with the table before −.004 and −.001
 VERB_CONTRADICTS = -0.02  # without: −.002
 NAME_IN_QUERY = -0.02  # times the share of its name that is in the query; −.03 is equal, without: −.003
-LONG_QUERY = 2  # words from which on a query is long; 3 is equal
-LONG_QUERY_RANGE = 12  # more words until keyword scores are fully trusted; 8 and 14: −.001 and −.002
+LONG_QUERY = 2  # words from which on a query is long; 3: −.001, 4: −.003, 8: −.005
+LONG_QUERY_RANGE = 12  # more words until keyword scores are fully trusted; 8 and 10: −.004, 14: −.002
 _RELATIVE_WEIGHT = KEYWORD_WEIGHT / (1 - KEYWORD_WEIGHT)
 """Of keyword scores in approximate scores, in which similarities, which are more in number, count whole."""
 BACKGROUND_SIMILARITY = 0.15  # of a tool that has nothing to do with the query
