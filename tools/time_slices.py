@@ -16,9 +16,8 @@ import struct
 import sys
 
 _SCHED_BATCH = 3  # `os.SCHED_BATCH`, which only Linux has
-_ATTRIBUTES = struct.Struct(
-    "=IIQiIQQQ"
-)  # sched_attr: size, policy, flags, nice, priority, runtime, deadline, period
+_ATTRIBUTES = struct.Struct("=IIQiIQQQ")
+"""A sched_attr: its size, policy, flags, nice, priority, runtime, deadline, period."""
 _SYSTEM_CALLS = {"x86_64": 314, "aarch64": 274}
 """The number of sched_setattr by machine; the C library has no function for it before glibc 2.41."""
 
