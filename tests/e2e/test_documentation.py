@@ -209,7 +209,7 @@ def test_links_inside_the_documentation_lead_somewhere() -> None:
 
 
 def test_ci_does_what_the_readme_says() -> None:
-    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    script = (ROOT / ".ci" / "run").read_text("utf-8").replace('"$work/venv"', ".venv")
     readme = [command.text for command in commands() if command.page == "README.md"]
     setup = next(text for text in readme if "[dev]" in text)
     test = next(text for text in readme if text.endswith("pytest"))

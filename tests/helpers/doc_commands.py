@@ -28,7 +28,7 @@ NOT_RUN = {
     r"(claude|codex|gemini|code) .*": "other people's programs",
     r"(uv tool|pipx) .*": "fetches from a registry",
     r"npm ci --prefix tests/(e2e|suite)( .*)?": "fetches from a registry: .ci/run does so",
-    r"(\S*/)?pip install .*": "fetches from a registry",
+    r"(\S*/)?(uv )?pip install .*": "fetches from a registry",
     r"docker .+": "needs Docker: nox -s image does so, where it works",
     r"python tools/manifests\.py .*": "writes into the source: tests/test_manifests.py does so in a copy",
     r"mcpzip-fake .*--transport (http|sse)\b.*": "runs until it is stopped: tests/integration does so",
