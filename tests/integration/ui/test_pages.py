@@ -306,8 +306,8 @@ def test_the_name_of_a_client_is_only_text(home: Home, tmp_path: Path) -> None:
             "initialize", {**INITIALIZE, "clientInfo": {"name": "<img src=x>\u202e\x1b[2J", "version": "<"}}
         )
         page.sign_in()
+        until(lambda: "<img src=x>" in page.get("/").words)  # serve may answer before the daemon knows it
         answer = page.get("/")
-        assert "<img src=x>" in answer.words
         assert not set(answer.text) & set("\u202e\x1b")
         assert "<img" not in answer.text
         assert "<b>" not in answer.text
