@@ -1,8 +1,11 @@
 """A package manager's command: run to its end, its output in a log, and the end of the log in the error."""
 
 import os
+import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -16,23 +19,50 @@ _LOG_LINES = 12
 
 def run(command: Sequence[str], env: Mapping[str, str], log: IO[bytes]) -> int:
     """The exit code of ``command``. Its process doesn't outlive this call."""
-    # Ctrl-C may come while it is being made, when it runs already.
-    process: subprocess.Popen[bytes] = subprocess.Popen.__new__(subprocess.Popen)
+    process: subprocess.Popen[bytes] | None = None
     try:
-        process.__init__(  # type: ignore[misc]
-            command,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=os.name == "posix",
-        )
+        with signals_deferred():  # or one that comes when it runs, and its number isn't stored yet, loses it
+            process = subprocess.Popen(
+                command,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=os.name == "posix",
+            )
         return process.wait()
     except BaseException:
-        if getattr(process, "pid", None) is not None:
+        if process is not None:
             end_group(process.pid, still_running=True)
             process.wait()
         raise
+
+
+@contextmanager
+def signals_deferred() -> Iterator[None]:
+    """Python's signal handlers, such as that of Ctrl-C, which raise where the program is just then, run at
+    the end of the block. Does nothing outside the main thread, where they don't run.
+
+    Signals aren't blocked (`signal.pthread_sigmask`), because a process started meanwhile would inherit that.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+    with ExitStack() as afterwards:  # in reverse order, each though another one raises
+        afterwards.callback(_raise, arrived)
+        for valid in signal.valid_signals():
+            handler = signal.getsignal(valid)
+            if callable(handler):
+                afterwards.callback(signal.signal, valid, handler)
+                signal.signal(valid, lambda number, _: arrived.append(number))
+        yield
+
+
+def _raise(numbers: Sequence[int]) -> None:
+    with ExitStack() as signals:
+        for number in reversed(numbers):
+            signals.callback(signal.raise_signal, number)
 
 
 def failure(name: str, what: str, log: Path) -> InstallError:
