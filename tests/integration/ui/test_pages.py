@@ -279,7 +279,7 @@ def test_what_a_server_wrote_to_stderr_is_shown(tmp_path: Path, monkeypatch: pyt
     ):
         page.sign_in()
         until(lambda: "can <b>not</b> \\x1b[2J start" in page.get("/servers/noisy").words)
-        assert "noisy failing" in page.get("/").words
+        until(lambda: "noisy failing" in page.get("/").words)  # what it wrote is known before its end
 
 
 def test_a_change_is_told_to_an_open_page(home: Home) -> None:
