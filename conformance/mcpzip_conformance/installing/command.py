@@ -21,7 +21,7 @@ def run(command: Sequence[str], env: Mapping[str, str], log: IO[bytes]) -> int:
     """The exit code of ``command``. Its process doesn't outlive this call."""
     process: subprocess.Popen[bytes] | None = None
     try:
-        with signals_deferred():  # or one that comes when it runs, and its number isn't stored yet, loses it
+        with signals_deferred():  # Ctrl-C after the start and before the assignment would lose the process
             process = subprocess.Popen(
                 command,
                 env=env,
@@ -40,10 +40,12 @@ def run(command: Sequence[str], env: Mapping[str, str], log: IO[bytes]) -> int:
 
 @contextmanager
 def signals_deferred() -> Iterator[None]:
-    """Python's signal handlers, such as that of Ctrl-C, which raise where the program is just then, run at
-    the end of the block. Does nothing outside the main thread, where they don't run.
+    """Delays Python's signal handlers to the end of the block, because one that raises, such as that of
+    Ctrl-C, can interrupt the block between any two steps. Python runs handlers in the main thread only;
+    in other threads this does nothing.
 
-    Signals aren't blocked (`signal.pthread_sigmask`), because a process started meanwhile would inherit that.
+    It doesn't block signals (`signal.pthread_sigmask`), because a process started in the block would inherit
+    that.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
