@@ -4,6 +4,7 @@ The rule: this module extracts the texts, `analysis` weights them. A schema may 
 unexpected type are skipped, and of a large or deep schema only the first part is read.
 """
 
+import re
 from typing import cast
 
 import msgspec
@@ -26,6 +27,7 @@ _MAX_VALUE = 64  # characters
 _MAX_TEXT = 20_000  # characters of a field
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 _WITH_TEXTS = ("enum", "properties", *_ALTERNATIVES)  # the members of a schema that have texts
+_SENTENCE = re.compile(r".{15,}?[.!?](?=\s|$)", re.DOTALL)
 
 
 class Fields(msgspec.Struct, frozen=True):
@@ -120,3 +122,9 @@ def _first_words(text: str, count: int) -> str:
     """The first ``count`` words of ``text``; in a script without spaces, about as many."""
     words = text[:_MAX_TEXT].split(None, count)[:count]
     return " ".join(words)[: count * _WORD_LENGTH]
+
+
+def first_sentence(text: str) -> str:
+    """``text`` up to the first end of a sentence after 15 characters; all of it, if there is none."""
+    found = _SENTENCE.match(text)
+    return found[0] if found else text

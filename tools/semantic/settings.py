@@ -69,14 +69,15 @@ class Train:
 class Transformer:
     """Of the adapter of the transformer."""
 
-    hidden: int = 512
-    rounds: int = 24  # in which each tool comes once, with one of its requests
-    rate: float = 1e-3  # at first; it falls to 0
-    temperature: float = 0.02
-    keep: float = 1.0  # weight of the loss that keeps the corpus's cosines
-    batch: int = 768  # tools, about
-    drop: float = 0.1  # of a request's dimensions
-    seed: int = 5
+    rank: int = 32
+    rounds: int = 16  # in which each tool comes once, with one of its requests
+    rate: float = 2e-3  # at most; it falls to 0
+    rising: int = 20  # steps at the beginning in which the rate rises
+    longest: int = 48  # word pieces of a text
+    temperature: float = 0.03
+    batch: int = 512  # tools, about
+    names: float = 0.15  # how often a tool is seen without its description
+    seed: int = 1
 
 
 ADAPT = Adapt()

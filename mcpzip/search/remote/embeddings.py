@@ -47,13 +47,15 @@ _CONNECT_TIMEOUT = 5.0
 
 class Embedder(Protocol):
     """Computes embeddings. method: its name for users. identity: embedders with equal ones have comparable
-    vectors. service: its circuit breaker. batch: the most texts of a call.
+    vectors. service: its circuit breaker. batch: the most texts of a call. brief: whether a tool is one
+    short text for it (`semantic_tier.brief_texts`), because it has learned from such texts.
     """
 
     method: str
     identity: str
     service: Service
     batch: int
+    brief: bool
 
     async def embed(self, texts: Sequence[str], *, query: bool) -> list[list[float]]:
         """The vectors of ``texts``, in their order. Raises Unavailable."""
@@ -106,6 +108,7 @@ class EmbeddingServer:
     """A model of an embedding server, as configured. See `Embedder`."""
 
     batch = BATCH
+    brief = False
 
     def __init__(self, config: SemanticConfig, clock: Clock = time.monotonic) -> None:
         """``config.provider`` is "ollama" or "openai"."""

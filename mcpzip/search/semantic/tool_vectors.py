@@ -5,11 +5,10 @@ highest weights. The weights were fitted on queries for servers that the table w
 (`tools/semantic`).
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
 
-from mcpzip.search.fields import Fields
+from mcpzip.search.fields import Fields, first_sentence
 from mcpzip.search.packed_matrix import INT4, PackedMatrix
 from mcpzip.search.semantic.lanes import Sum, weighted
 from mcpzip.search.semantic.table import Table, words_of
@@ -27,7 +26,6 @@ WEIGHTS = (NAME_WEIGHT, SERVER_WEIGHT, DESCRIPTION_WEIGHT, SUMMARY_WEIGHT, PARAM
 _DESCRIPTION_WORDS = 60
 _PARAMETER_WORDS = 40
 _CACHED_SERVERS = 4096
-_SENTENCE = re.compile(r".{15,}?[.!?](?=\s|$)", re.DOTALL)
 
 
 class ToolEmbedder:
@@ -54,11 +52,11 @@ class ToolEmbedder:
         server = spaced(fields.server)
         description = fields.description.lower().split()[:_DESCRIPTION_WORDS]
         text = " ".join(description)
-        sentence = _SENTENCE.match(text)
+        sentence = first_sentence(text)
         table = self._table
         words = words_of(f"{name} {text}")
         # Both are the first words of the longest of the three texts.
-        lengths = len(words_of(name)), len(words_of(f"{name} {sentence[0]}")) if sentence else len(words)
+        lengths = len(words_of(name)), len(words_of(f"{name} {sentence}")) if sentence != text else len(words)
         by_name, summary, whole = table.sums(words, (*lengths, len(words)))
         parts = (
             (NAME_WEIGHT, by_name),

@@ -4,6 +4,8 @@ import asyncio
 import json
 import math
 import random
+import time
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -14,10 +16,16 @@ from mcpzip.model.entry import Entry
 from mcpzip.search.packed_matrix import INT8, PackedMatrix, quantize
 from mcpzip.search.remote.llm_cache import MAX_ANSWERS, TTL, LlmCache, key_of
 from mcpzip.search.remote.prompt import BEGIN, END, parse_selection, prompt, schema, scores
-from mcpzip.search.remote.semantic_tier import LONGEST_TEXT, texts_to_embed
+from mcpzip.search.remote.semantic_tier import (
+    LONGEST_TEXT,
+    RemoteSemanticTier,
+    brief_texts,
+    texts_to_embed,
+)
 from mcpzip.search.remote.service import Service, Unavailable
 from mcpzip.search.remote.vector_file import VectorFile
 from mcpzip.search.remote.wordpiece import WordPieces
+from mcpzip.search.tiers import TierAnswer
 
 # --- a service ----------------------------------------------------------------------------------------------
 
@@ -268,9 +276,66 @@ def test_a_tool_is_embedded_by_what_it_says_of_itself():
     assert max(map(len, texts_to_embed([entry("a__b", "word " * 5_000)]))) <= LONGEST_TEXT
 
 
+def test_a_brief_embedder_is_given_a_sentence_of_each_tool():
+    tools = [
+        entry("slack__send_message", "Send a message to a\nchannel. Needs a token.", channel={}),
+        Entry.parse("s", b'{"name": "getX-y", "title": "The X"}'),
+        Entry.parse("s", b'{"name": "getX"}'),
+        entry("weather__get", "Says e.g. if it rains tomorrow! And more."),
+        Entry.parse("wetter", '{"name": "get", "description": "天气预报"}'.encode()),
+    ]
+    assert brief_texts(tools) == [
+        "slack send message: Send a message to a channel.",
+        "s get X y: The X",
+        "s get X",
+        "weather get: Says e.g. if it rains tomorrow!",
+        "wetter get: weather forecast 天气预报",
+    ]
+    assert len(brief_texts([entry("a__b", "word " * 5_000)])[0]) <= LONGEST_TEXT
+
+
+class Brief:
+    """An embedder of `brief` texts: a vector says which of some words a text has."""
+
+    method, identity, batch, brief = "brief", "brief", 2, True
+
+    def __init__(self) -> None:
+        self.service = Service(time.monotonic)
+        self.texts: list[str] = []
+
+    async def embed(self, texts: Sequence[str], *, query: bool) -> list[list[float]]:
+        self.texts += texts
+        return [[1.0, *(float(word in text) for word in ("send", "list"))] for text in texts]
+
+    async def warm_up(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+async def test_a_brief_embedder_has_one_vector_of_each_tool():
+    embedder = Brief()
+    tier = RemoteSemanticTier(embedder, "")
+    tier.index([])
+    await tier.settled()
+    assert await tier.ask("send it") == TierAnswer("semantic", "brief", {})
+    same = "Does something to it."
+    entries = [entry(name, same) for name in ("a__send", "b__list", "c__other")]
+    embedder.texts.clear()
+    tier.index(entries)
+    await tier.settled()
+    assert tier.progress == (3, 3)
+    assert sorted(embedder.texts) == [f"{name}: {same}" for name in ("a send", "b list", "c other")]
+    answer = await tier.ask("send it")
+    assert list(answer.scores) == ["a__send", "c__other", "b__list"]
+    assert answer.scores["a__send"] == pytest.approx(1, abs=0.01)
+    assert answer.scores["b__list"] == pytest.approx(0.5, abs=0.01)
+    await tier.aclose()
+
+
 @given(st.text(max_size=200))
 def test_every_text_can_be_sent(description):
-    assert all(text.encode() for text in texts_to_embed([entry("a__b", description)]))
+    tool = entry("a__b", description)
+    assert all(text.encode() for text in (*texts_to_embed([tool]), *brief_texts([tool])))
 
 
 # --- the model's answers ------------------------------------------------------------------------------------

