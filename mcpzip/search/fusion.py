@@ -52,7 +52,7 @@ LONG_QUERY_RANGE = 12  # more words until keyword scores are fully trusted; 8 an
 _RELATIVE_WEIGHT = KEYWORD_WEIGHT / (1 - KEYWORD_WEIGHT)
 """Of keyword scores in approximate scores, in which similarities, which are more in number, count whole."""
 BACKGROUND_SIMILARITY = 0.15  # of a tool that has nothing to do with the query
-REMOTE_WEIGHT = 0.5  # of a remote model's similarity, beside the table's; with MiniLM 0: −.018, 1: −.056
+REMOTE_WEIGHT = 0.5  # of a remote model's similarity, beside the table's; with the extra's 0: −.025, 1: −.011
 LLM_WEIGHT = 0.6  # of a model's choice, beside all others. Not measured: chosen as more than a half
 
 # The scores of tools whose name the query gives. Ranges are filled by the tool's other score.
