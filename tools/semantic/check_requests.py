@@ -20,9 +20,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from mcpzip.search.fields import first_sentence
 from mcpzip.search.tokenizer import is_stop_word, words
 from tools.semantic.pairs import FAR, REQUESTS, Tool, read, read_file
-from tools.semantic.texts import first_sentence
 
 MOST_LEAKS = 0.08
 """The share of the far requests of a file that may have a word of their tool."""

@@ -15,9 +15,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from mcpzip.search.fields import first_sentence
 from tools.semantic import readers
 from tools.semantic.sources import SOURCES, Source, archive, file_name
-from tools.semantic.texts import cut, first_sentence, name_words
+from tools.semantic.texts import cut, name_words
 
 WORD_TEXTS = 8
 _LONGEST = 45  # words

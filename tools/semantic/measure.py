@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from mcpzip.search.fields import first_sentence
 from tools.semantic.pairs import Tool
 from tools.semantic.settings import Weights
-from tools.semantic.texts import cut, first_sentence, name_words
+from tools.semantic.texts import cut, name_words
 
 Embed = Callable[[list[str]], np.ndarray]
 KINDS = ("far", "far", "far", "far", "step", "detail", "contrast", "plain")

@@ -11,7 +11,6 @@ _MARK = re.compile(r"[`*|]+")
 _SPACE = re.compile(r"\s+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
-_SENTENCE = re.compile(r"(.{15,}?[.!?])(?=\s|$)")
 
 
 def clean(text: str) -> str:
@@ -25,11 +24,6 @@ def clean(text: str) -> str:
 def name_words(name: str) -> str:
     """`getUserList`, `get_user-list` → `get user list`."""
     return _NO_WORD.sub(" ", _HUMP.sub(" ", name)).strip().lower()
-
-
-def first_sentence(text: str) -> str:
-    found = _SENTENCE.match(text)
-    return found.group(1) if found else text
 
 
 def cut(text: str, words: int) -> str:

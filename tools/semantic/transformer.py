@@ -114,7 +114,7 @@ class Layer(nn.Module):
         query, key, value = (
             self.parts[part](x).view(*x.shape[:2], _HEADS, -1).transpose(1, 2) for part in _MATRICES[:3]
         )
-        # Not PyTorch's own function, whose backward pass takes four times as long as all of this on a CPU.
+        # With PyTorch's own function a step takes 1.7 times as long on a CPU, because of its backward pass.
         scores = (query @ key.transpose(2, 3)).float() / query.shape[-1] ** 0.5
         shares = torch.softmax(scores.masked_fill(~mask[:, None, None], -1e9), -1).to(value.dtype)
         attended = (shares @ value).transpose(1, 2).reshape(x.shape)

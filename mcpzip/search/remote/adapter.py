@@ -16,11 +16,12 @@ TensorProto (onnx.proto3; https://protobuf.dev/programming-guides/encoding).
 """
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     import numpy
@@ -40,8 +41,7 @@ class AdapterError(ValueError):
     """The file is for another model, or damaged. The text says what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
+class _Header(msgspec.Struct, frozen=True):
     """The first line of the file."""
 
     model: str
@@ -82,14 +82,14 @@ def adapted(model: bytes, file: Path = FILE) -> bytes:
         )
     try:
         return _changed(model, header, body)
-    except (ValueError, LookupError) as error:
+    except (ValueError, LookupError, OverflowError) as error:
         raise _damaged() from error
 
 
 def _header(line: bytes) -> _Header:
     try:
-        return _Header(**json.loads(line))
-    except (ValueError, TypeError) as error:
+        return msgspec.json.decode(line, type=_Header)
+    except ValueError as error:
         raise _damaged() from error
 
 
@@ -128,7 +128,7 @@ def packed(model: bytes, matrices: Mapping[str, "tuple[Array, Array]"]) -> bytes
     header = _Header(
         hashlib.sha256(model).hexdigest(), rank, list(matrices), hashlib.sha256(body).hexdigest()
     )
-    return json.dumps(asdict(header)).encode() + b"\n" + body
+    return msgspec.json.encode(header) + b"\n" + body
 
 
 def quantized(matrix: "Array", axis: int) -> "tuple[numpy.typing.NDArray[numpy.int8], Array]":

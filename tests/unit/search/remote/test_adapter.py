@@ -131,14 +131,19 @@ def test_the_adapter_of_another_model_is_refused(tmp_path: Path) -> None:
         lambda raw: b"7\n" + raw,
         lambda raw: raw.replace(b'["one"]', b'["two"]'),
         lambda raw: raw.replace(b'["one"]', b"[]"),
-        lambda raw: raw.replace(b'["one"]', b'["one", "one"]'),
-        lambda raw: raw.replace(b'"rank": 1', b'"rank": 2'),
+        lambda raw: raw.replace(b'["one"]', b'["one","one"]'),
+        lambda raw: raw.replace(b'["one"]', b'"one"'),
+        lambda raw: raw.replace(b'"rank":1', b'"rank":-1'),
+        lambda raw: raw.replace(b'"rank":1', b'"rank":99999999999999999'),
+        lambda raw: raw.replace(b'"rank":1', b'"rank":2'),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, change) -> None:
     raw, file = small(tmp_path)
+    whole = file.read_bytes()
     adapted(raw, file)
-    file.write_bytes(change(file.read_bytes()))
+    assert change(whole) != whole
+    file.write_bytes(change(whole))
     with pytest.raises(AdapterError, match="damaged; install mcpzip again"):
         adapted(raw, file)
 

@@ -303,6 +303,23 @@ async def test_another_model_than_the_adapter_is_for_is_told(monkeypatch, tmp_pa
     )
 
 
+async def test_the_name_of_a_tool_counts_half_and_may_have_a_colon(monkeypatch):
+    numpy = pytest.importorskip("numpy")
+
+    from mcpzip.search.remote import onnx
+
+    vectors = {"cal events:list": [0, 1], "cal events:list: Shows: all.": [1, 0], "bare": [1, 1]}
+    monkeypatch.setattr(onnx, "_load", lambda: None)
+    monkeypatch.setattr(
+        onnx, "_vectors", lambda _, texts: numpy.array([vectors[text] for text in texts], float)
+    )
+    model = onnx.Transformer()
+    texts = ["cal events:list: Shows: all.", "bare"]
+    assert await model.embed(texts, query=False) == [[1, 0.5], [1.5, 1.5]]
+    assert await model.embed(texts, query=True) == [[1, 0], [1, 1]]
+    await model.aclose()
+
+
 async def test_nothing_is_asked_about_nothing():
     gemini = Gemini(Secret("k-1"))
     assert await gemini.rank(" ", TOOLS, 5) == TierAnswer("llm", "gemini", {})
