@@ -38,7 +38,7 @@ _LONGEST_HEADER = 1 << 16  # bytes
 
 
 class AdapterError(ValueError):
-    """The file is for another model, or damaged. The text says what to do."""
+    """The file is missing, damaged or for another model. The text says what to do."""
 
 
 class _Header(msgspec.Struct, frozen=True):
@@ -71,8 +71,11 @@ def fingerprint(file: Path = FILE) -> str:
 
 
 def adapted(model: bytes, file: Path = FILE) -> bytes:
-    """``model`` with its weights adapted. Raises OSError and AdapterError."""
-    line, _, body = file.read_bytes().partition(b"\n")
+    """``model`` with its weights adapted. Raises AdapterError."""
+    try:
+        line, _, body = file.read_bytes().partition(b"\n")
+    except OSError as error:
+        raise AdapterError(f"{file.name} can't be read ({error.strerror}); install mcpzip again") from error
     header = _header(line)
     if hashlib.sha256(body).hexdigest() != header.numbers:
         raise _damaged()

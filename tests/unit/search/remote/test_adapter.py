@@ -148,6 +148,13 @@ def test_a_damaged_file_is_refused(tmp_path: Path, change) -> None:
         adapted(raw, file)
 
 
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    raw, file = small(tmp_path)
+    file.unlink()
+    with pytest.raises(AdapterError, match=r"a\.bin can't be read \(.+\); install mcpzip again"):
+        adapted(raw, file)
+
+
 def test_two_adaptations_have_two_fingerprints(tmp_path: Path) -> None:
     raw, file = small(tmp_path)
     first = fingerprint(file)
