@@ -16,6 +16,7 @@ from mcpzip_fakes.launch import FakeServer
 from mcpzip_fakes.oauth.server import FakeAuth
 
 from mcpzip.identity.api_keys import new_key
+from mcpzip.identity.claims import LEEWAY
 
 URL = "https://mcp.example.org/mcp"
 CALLBACK = "http://127.0.0.1:1/sign-in/callback"  # the port of a redirect URI on loopback may be any
@@ -61,6 +62,16 @@ class Issuer:
         answer = self.come_back(browser, self.auth.leads_to(url), cookie)
         assert answer.status == 200, answer.words
         return signed_in(browser, answer)
+
+    def sign_in_for(self, seconds: int, **claims: object) -> Browser:
+        """A browser of whoever has these claims, whose token expires after ``seconds`` and three times as long
+        as a sign-in takes on this machine.
+        """
+        began = time.monotonic()
+        self.sign_in(**ANN)
+        taken = time.monotonic() - began
+        # The leeway, because clocks may differ by a minute.
+        return self.sign_in(**claims, exp=int(time.time() + seconds + 3 * taken - LEEWAY))
 
 
 def signed_in(browser: Browser, answer: Answer) -> Browser:
@@ -185,7 +196,7 @@ def test_what_the_issuer_says_of_a_refusal_is_only_text(issuer: Issuer) -> None:
 
 
 def test_a_token_that_has_expired_is_refreshed_with_the_groups_of_then(issuer: Issuer) -> None:
-    browser = issuer.sign_in(**ANN, exp=int(time.time()) - 58)  # clocks may differ by a minute
+    browser = issuer.sign_in_for(2, **ANN)
     assert browser.get("/servers/vault").status == 404
     issuer.auth.configure(claims={**ANN, "groups": ["keepers"]})
     until(lambda: browser.get("/servers/vault").status == 200)
@@ -194,7 +205,7 @@ def test_a_token_that_has_expired_is_refreshed_with_the_groups_of_then(issuer: I
 
 
 def test_a_sign_in_ends_with_what_the_issuer_granted(issuer: Issuer) -> None:
-    browser = issuer.sign_in(**ANN, exp=int(time.time()) - 58)
+    browser = issuer.sign_in_for(2, **ANN)
     issuer.auth.revoke_refresh()
     until(lambda: browser.get("/").status == 401)
     assert browser.get("/").status == 401
@@ -210,7 +221,7 @@ def test_two_tabs_of_a_browser_can_begin(issuer: Issuer) -> None:
 
 
 def test_a_stream_of_changes_ends_with_the_token(issuer: Issuer) -> None:
-    browser = issuer.sign_in(**ANN, exp=int(time.time()) - 58)
+    browser = issuer.sign_in_for(2, **ANN)
     stream = HTTPConnection("127.0.0.1", int(browser.host.rpartition(":")[2]), timeout=PATIENCE)
     try:
         headers = {"Host": browser.host, "Cookie": browser.cookie}
@@ -225,14 +236,14 @@ def test_a_stream_of_changes_ends_with_the_token(issuer: Issuer) -> None:
 
 
 def test_a_refreshed_token_of_somebody_else_ends_the_session(issuer: Issuer) -> None:
-    browser = issuer.sign_in(**ANN, exp=int(time.time()) - 58)
+    browser = issuer.sign_in_for(2, **ANN)
     issuer.auth.configure(claims=BOB)
     until(lambda: browser.get("/").status == 401)
     assert issuer.auth.refreshes()
 
 
 def test_an_issuer_that_is_away_ends_no_session(auth: FakeAuth, issuer: Issuer) -> None:
-    browser = issuer.sign_in(**ANN, exp=int(time.time()) - 55)
+    browser = issuer.sign_in_for(5, **ANN)
     token_before = browser.get("/")
     auth.stop()
     answer = until(lambda: (found := browser.get("/")).status == 503 and found)
