@@ -64,8 +64,8 @@ class Issuer:
         return signed_in(browser, answer)
 
     def sign_in_for(self, seconds: int, **claims: object) -> Browser:
-        """A browser of whoever has these claims, whose token expires after ``seconds`` and three times as long
-        as a sign-in takes on this machine.
+        """A browser of whoever has these claims, whose token expires after ``seconds`` and three times as
+        long as a sign-in takes on this machine.
         """
         began = time.monotonic()
         self.sign_in(**ANN)
