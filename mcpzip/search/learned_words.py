@@ -15,6 +15,7 @@ from math import fsum
 
 from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.model.limits import LEARNED_WORD
+from mcpzip.search.capitals import capitalised
 from mcpzip.search.index import Index
 from mcpzip.search.keyword import max_score
 from mcpzip.search.query import Plan
@@ -34,8 +35,6 @@ MOST_TERMS = 4_096  # whose tools are kept ready
 _MOST_WEIGHT = 1e9
 
 _QUOTED = lazy_pattern(r"\"[^\"]*\"?|“[^”]*”?|„[^“”]*[“”]?|«[^»]*»?|`[^`]*`?|(?<!\w)['‘][^'’]*['’](?!\w)")
-_EDGES = ".,;:!?…()[]{}<>*'’‘\"“”„«»`~"
-_SENTENCE_END = (".", "!", "?", ":", "…")
 
 
 class LearnedWords:
@@ -170,14 +169,11 @@ def _values(text: str) -> tuple[set[str], set[str]]:
     """
     values = {word for quoted in _QUOTED.findall(text) for word, _ in words(quoted)}
     names: set[str] = set()
-    starts = True
-    for token in _QUOTED.sub(" ", text).split():
-        bare = token.strip(_EDGES)
+    for token, bare, capital in capitalised(_QUOTED.sub(" ", text)):
         if _is_value(bare):
             values.update([word for word, _ in words(token)])
-        elif bare[1 if starts else 0 :] != bare[1 if starts else 0 :].lower():
+        elif capital:
             names.update([word for word, _ in words(token)])
-        starts = token.endswith(_SENTENCE_END)
     return values, names
 
 

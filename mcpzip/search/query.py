@@ -11,13 +11,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import msgspec
 
 from mcpzip.model.limits import NAME
+from mcpzip.search.capitals import capitalised
+from mcpzip.search.english_words import EnglishWords
 from mcpzip.search.file_paths import without_paths
 from mcpzip.search.index import Index
 from mcpzip.search.lexicon import gloss, gloss_text, synonyms
 from mcpzip.search.phrases import documents_with_phrase
 from mcpzip.search.product_names import FULL_NAMES, joined
 from mcpzip.search.query_syntax import ParsedQuery, parse_query
-from mcpzip.search.semantic.table import Table
 from mcpzip.search.tokenizer import STOP_WORDS, content_words, fold, is_bigram, term_of, words
 from mcpzip.search.verbs import families, in_question
 
@@ -96,14 +97,14 @@ class QueryAnalysis(msgspec.Struct, frozen=True):
 
 
 def analyze_query(
-    query: str | ParsedQuery, filters: Filters, index: Index, table: Table | None = None
+    query: str | ParsedQuery, filters: Filters, index: Index, english: EnglishWords | None = None
 ) -> QueryAnalysis:
-    """``query`` in terms of ``index``. Words in ``table`` are not corrected. Never raises."""
+    """``query`` in terms of ``index``. Words in ``english`` are not corrected. Never raises."""
     parsed = parse_truncated(query) if isinstance(query, str) else query
     text = without_paths(parsed.text)
     tokens, replaced = _with_names(text, index)
     looked_up = list(dict.fromkeys(content_words(tokens)))[:MAX_WORDS]
-    builder = _GroupBuilder(index, table)
+    builder = _GroupBuilder(index, english, _names(text))
     if not text.isascii():
         builder.translate(text)
     builder.look_up(looked_up, {part for parts in replaced.values() for part in parts} - replaced.keys())
@@ -118,7 +119,7 @@ def analyze_query(
         unknown=len(builder.unknown),
         literal=index.names.literal(parsed.written) or index.names.literal(parsed.text),
         same_words=index.names.by_words(tokens),
-        embedding_words=builder.embedding_words(tokens) if table else (),
+        embedding_words=builder.embedding_words(tokens) if english else (),
         servers=_servers(index, parsed, filters.server),
         read_only=filters.read_only,
         excluded=tuple(sorted(number for number in excluded if number is not None)),
@@ -177,6 +178,17 @@ def _with_names(text: str, index: Index) -> tuple[list[tuple[str, str]], dict[st
     return pairs, replaced
 
 
+def _names(text: str) -> frozenset[str]:
+    """The words of ``text`` that capital letters make names; none where most words have them."""
+    strings = [(written, capital) for written, _, capital in capitalised(text)]
+    named = [written for written, capital in strings if capital]
+    return (
+        frozenset(word for written in named for word, _ in words(written))
+        if 2 * len(named) <= len(strings)
+        else frozenset()
+    )
+
+
 def _as_written(searched: Iterable[str], replaced: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """The words ``searched`` as they were written, each once."""
     yield from dict.fromkeys(part for word in searched for part in replaced.get(word, (word,)))
@@ -218,9 +230,11 @@ class _GroupBuilder:
     unknown, corrected: see `QueryAnalysis`.
     """
 
-    def __init__(self, index: Index, table: Table | None) -> None:
+    def __init__(self, index: Index, english: EnglishWords | None, names: Collection[str]) -> None:
+        """names: words that are not corrected to English ones."""
         self._index = index
-        self._table = table
+        self._english = english
+        self._names = names
         self._groups: dict[tuple[int, ...], TermGroup] = {}
         self._corrections = 0
         self._translated = self._foreign = False
@@ -293,13 +307,13 @@ class _GroupBuilder:
 
     def _is_foreign(self, word: str) -> bool:
         """Whether ``word`` is known in another language only."""
-        return (self._table is None or word not in self._table) and gloss(word) is not None
+        return (self._english is None or word not in self._english) and gloss(word) is not None
 
     def _add_unindexed(self, word: str, term: str) -> None:
         """Add a group for ``word``, whose term no tool has: related verbs, its translation or correction."""
         if self._add_related_verbs(term, word):
             return
-        known = self._table is not None and word in self._table
+        known = self._english is not None and word in self._english
         english = gloss(word) if self._foreign or not known else None
         if english is None:
             if known:  # an English word, so not misspelled
@@ -332,9 +346,19 @@ class _GroupBuilder:
         return bool(related)
 
     def _add_correction(self, word: str) -> None:
-        """Add groups for the correction of ``word``, if there is one."""
+        """Add groups for the correction of ``word``, if there is one: a word of the catalog that is likely,
+        else an English word, else what else `Vocabulary.correct` finds.
+        """
         self._corrections += 1
-        correction = self._index.vocabulary.correct(word) if self._corrections <= MAX_CORRECTIONS else None
+        if self._corrections > MAX_CORRECTIONS:
+            self.unknown.append(word)
+            return
+        correction = self._index.vocabulary.correct(word)
+        if self._english and word not in self._names and not (correction and correction.likely):
+            meant = self._english.nearest(word)
+            if meant is not None:
+                self._add_meant(word, meant)
+                return
         if correction is None:
             self.unknown.append(word)
             return
@@ -348,6 +372,19 @@ class _GroupBuilder:
             self._replacements[word] = correction.alternatives[:1]
             self._add(sorted(set(terms)), CORRECTED_WEIGHT, word)
         self.corrected.append((word, " ".join(self._replacements[word])))
+
+    def _add_meant(self, word: str, meant: str) -> None:
+        """Add a group for the English word ``meant`` in place of the misspelled ``word``."""
+        self._replacements[word] = (meant,)
+        term = term_of(meant)
+        if term != term_of(word):  # else it is another form of the word and no misspelling
+            self.corrected.append((word, meant))
+        self.verbs |= families(term)
+        number = self._index.term_id(term)
+        if number is not None:
+            self._add([number], CORRECTED_WEIGHT, word)
+        elif not self._add_related_verbs(term, word):
+            self.unknown.append(word)
 
     def _add(self, terms: Iterable[int], weight: float, word: str, *, counted: bool = True) -> None:
         """Add a group for ``word``, or ``word`` to the group of these terms: a repeated word counts once."""

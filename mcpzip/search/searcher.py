@@ -14,6 +14,7 @@ from mcpzip.search import store
 from mcpzip.search.analysis import Analyzer
 from mcpzip.search.cache import Key, QueryCache
 from mcpzip.search.confidence import Quality, quality
+from mcpzip.search.english_words import EnglishWords
 from mcpzip.search.fusion import (
     RankedDocument,
     Ranking,
@@ -114,6 +115,7 @@ class Searcher:
     def __init__(self, table: Table | None = None, threshold: float | None = None) -> None:
         """table: of word vectors; None: no semantic tier. threshold: see `fusion.TierScores`."""
         self._table = table
+        self._english = EnglishWords(table) if table else None
         self._threshold = threshold
         self._embedder = ToolEmbedder(table) if table else None
         self._analyzer = Analyzer(self._embedder)
@@ -303,7 +305,7 @@ class Searcher:
     def by_field(self, query: str, filters: Filters, entry: Entry) -> dict[str, float]:
         """The keyword score of ``entry`` for ``query``, by field, without bonuses."""
         index = self._catalog.index
-        plan = analyze_query(query, filters, index, self._table).plan
+        plan = analyze_query(query, filters, index, self._english).plan
         idfs = {term: index.idf(term) for group in plan.groups for term in group.terms}
         idf_by_term = {term: idfs[number] for term in index.terms if (number := index.term_id(term)) in idfs}
         scores = self._analyzer.by_field(entry, idf_by_term)
@@ -338,7 +340,7 @@ class Searcher:
         signals: Signals,
     ) -> RankedQuery:
         """The ranking of a query, from the cache where it has no remote scores."""
-        analysis = analyze_query(parsed, filters, catalog.index, self._table)
+        analysis = analyze_query(parsed, filters, catalog.index, self._english)
         cacheable = depth == CACHED_HITS and (remote is None or not (remote.choices or remote.similarities))
         key = Key(analysis.plan, catalog.version, signals)
         ranking = catalog.rankings.get(key) if cacheable else None

@@ -32,11 +32,14 @@ _KEYS = {
 class Correction(msgspec.Struct, frozen=True):
     """The correction of an unknown word.
 
-    alternatives: known words, best first; of a "split" they are its two parts, and both are meant.
+    alternatives: known words, best first; of a "split" they are its two parts, and both are meant. likely:
+    whether it is likelier than a word that no tool has, one edit away: the beginning of a word, or one edit
+    away by a common typo.
     """
 
     kind: Literal["typo", "split", "prefix"]
     alternatives: tuple[str, ...]
+    likely: bool = False
 
 
 class Vocabulary:
@@ -67,7 +70,7 @@ class Vocabulary:
         return corrections[word]
 
     def nearest(self, word: str, max_edits: int) -> list[str]:
-        """The known words at the smallest edit distance from ``word``, at most ``max_edits``: keyboard slips
+        """The known words at the smallest edit distance from ``word``, at most ``max_edits``: common typos
         first, then the most frequent.
         """
         letters = _letters(word)
@@ -84,7 +87,7 @@ class Vocabulary:
                 found += [candidate for candidate in near if measure.distance(candidate) <= edits]
             if found:
                 return sorted(
-                    found, key=lambda near: (not is_keyboard_slip(near, word), -self._frequencies[near], near)
+                    found, key=lambda near: (not is_common_typo(near, word), -self._frequencies[near], near)
                 )
         return []
 
@@ -117,9 +120,10 @@ class Vocabulary:
                 return Correction("split", parts)
             near = self.nearest(word, 2 if len(word) >= TWO_EDITS_LENGTH else 1)
             if near:
-                return Correction("typo", tuple(near[:MAX_ALTERNATIVES]))
+                likely = EditDistance(word).distance(near[0]) == 1 and is_common_typo(near[0], word)
+                return Correction("typo", tuple(near[:MAX_ALTERNATIVES]), likely)
         longer = self.with_prefix(word) if len(word) >= MIN_PREFIX_LENGTH else []
-        return Correction("prefix", tuple(longer[:MAX_ALTERNATIVES])) if longer else None
+        return Correction("prefix", tuple(longer[:MAX_ALTERNATIVES]), True) if longer else None
 
     def _split(self, word: str) -> tuple[str, str] | None:
         """``word`` split into two known words, so that the less frequent one is as frequent as possible."""
@@ -135,9 +139,9 @@ class Vocabulary:
         return word[:cut], word[cut:]
 
 
-def is_keyboard_slip(meant: str, written: str) -> bool:
-    """Whether ``written`` differs from ``meant`` by a slip of the fingers: letters that are swapped, doubled,
-    not doubled, or replaced by or typed with a neighbour on the keyboard.
+def is_common_typo(meant: str, written: str) -> bool:
+    """Whether ``written`` differs from ``meant`` by a common typo: a letter that is left out, or letters that
+    are swapped, doubled, or replaced by or typed with a neighbour on the keyboard.
     """
     start = 0
     while start < min(len(meant), len(written)) and meant[start] == written[start]:
@@ -149,10 +153,10 @@ def is_keyboard_slip(meant: str, written: str) -> bool:
     if len(one) == len(other):
         swapped = sorted(one) == sorted(other)
         return swapped or all(_are_neighbours(a, b) for a, b in zip(one, other, strict=True) if a != b)
-    if {len(one), len(other)} != {0, 1}:
+    if len(one) + len(other) != 1:
         return False
-    letter, others = one or other, written[max(0, start - 1) : start] + written[start + len(other) :][:1]
-    return letter in others or any(_are_neighbours(letter, key) for key in others)
+    others = written[max(0, start - 1) : start] + written[start + 1 : start + 2]
+    return bool(one) or other in others or any(_are_neighbours(other, key) for key in others)
 
 
 def _are_neighbours(one: str, other: str) -> bool:

@@ -99,6 +99,10 @@ class Table:
         """Whether ``word`` has a row of its own."""
         return self._rows[word] != _NO_ROW
 
+    def row_of(self, word: str) -> int | None:
+        """The row of ``word``: the lower, the more common it is; None where it has none."""
+        return self._index.find(word)
+
     def unknown(self, words: Iterable[str]) -> int:
         """How many of ``words`` have no row of their own."""
         return list(map(self._rows.__getitem__, words)).count(_NO_ROW)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from mcpzip.model.entry import Entry
 from mcpzip.search import Filters
+from mcpzip.search.english_words import EnglishWords
 from mcpzip.search.index import Index
 from mcpzip.search.query import (
     CORRECTED_WEIGHT,
@@ -148,7 +149,7 @@ def test_a_bigram_that_stands_nowhere_is_no_unknown_word() -> None:
 
 def test_a_word_with_a_meaning_of_its_own_keeps_it_when_repaired(tmp_path: Path) -> None:
     table = table_of(tmp_path, concepts("massage"))
-    understood = analyze_query("massage mesage", Filters(), KNOWN, table)
+    understood = analyze_query("massage mesage", Filters(), KNOWN, EnglishWords(table))
     assert understood.plan.embedding_words == ("massage", "message")
 
 
@@ -319,7 +320,7 @@ SHORT = {
 
 @pytest.mark.parametrize("product", SHORT)
 def test_a_products_short_name_means_the_same(tmp_path: Path, product: str) -> None:
-    table = table_of(tmp_path, concepts(product, f"{SHORT[product][0]} shell", "list"))
+    table = EnglishWords(table_of(tmp_path, concepts(product, f"{SHORT[product][0]} shell", "list")))
     for server in (product, SHORT[product][0], f"{SHORT[product][0]}-tools", "other"):
         known = index_of(
             tool(server, "list", "Lists."),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.search.vocabulary import TWO_EDITS_LENGTH, Correction, EditDistance, Vocabulary, is_keyboard_slip
+from mcpzip.search.vocabulary import TWO_EDITS_LENGTH, Correction, EditDistance, Vocabulary, is_common_typo
 
 KNOWN = Vocabulary(
     {
@@ -72,16 +72,18 @@ def test_distance(left: str, right: str, mistakes: int) -> None:
 @pytest.mark.parametrize(
     ("word", "repair"),
     [
-        ("calednar", Correction("typo", ("calendar",))),
-        ("mesage", Correction("typo", ("message",))),
-        ("repostory", Correction("typo", ("repository",))),
+        ("calednar", Correction("typo", ("calendar",), likely=True)),
+        ("mesage", Correction("typo", ("message",), likely=True)),
+        ("repostory", Correction("typo", ("repository",), likely=True)),
+        ("repoxitory", Correction("typo", ("repository",), likely=True)),
+        ("repomitory", Correction("typo", ("repository",))),
         ("cacuate", Correction("typo", ("calculate",))),
         ("authentificate", Correction("typo", ("authenticate",))),
         ("todolist", Correction("split", ("todo", "list"))),
-        ("temp", Correction("prefix", ("template", "temperature"))),
-        ("tem", Correction("prefix", ("template", "temperature"))),
+        ("temp", Correction("prefix", ("template", "temperature"), likely=True)),
+        ("tem", Correction("prefix", ("template", "temperature"), likely=True)),
         ("contxxt", Correction("typo", ("context",))),
-        ("contaxt", Correction("typo", ("contact", "context"))),
+        ("contaxt", Correction("typo", ("contact", "context"), likely=True)),
     ],
 )
 def test_repairs(word: str, repair: Correction) -> None:
@@ -111,7 +113,26 @@ def test_no_nearer_word_is_missed(known: list[str], word: str) -> None:
     nearest = {candidate for candidate, mistakes in distances.items() if mistakes == least}
     found = [near for near in Vocabulary(dict.fromkeys(known, 1)).nearest(word, most) if near != word]
     assert set(found) == (nearest if least <= most else set())
-    assert found == sorted(found, key=lambda near: (not is_keyboard_slip(near, word), near))
+    assert found == sorted(found, key=lambda near: (not is_common_typo(near, word), near))
+
+
+@pytest.mark.parametrize(
+    ("meant", "written", "common"),
+    [
+        ("message", "mesage", True),
+        ("message", "essage", True),
+        ("message", "messag", True),
+        ("message", "emssage", True),
+        ("message", "messsage", True),
+        ("message", "messsge", True),
+        ("message", "messazge", True),
+        ("message", "messpge", False),
+        ("message", "xmessage", False),
+        ("message", "mesge", False),
+    ],
+)
+def test_common_typos(meant: str, written: str, common: bool) -> None:
+    assert is_common_typo(meant, written) is common
 
 
 @given(vocabulary_words)
@@ -128,4 +149,4 @@ def test_forgets_and_answers_alike() -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
     strange = [f"{a}{b}qqqq" for a in letters for b in letters]
     assert [vocabulary.correct(word) for word in strange] == [None] * len(strange)
-    assert vocabulary.correct("calndar") == Correction("typo", ("calendar",))
+    assert vocabulary.correct("calndar") == Correction("typo", ("calendar",), likely=True)

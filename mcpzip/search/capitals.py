@@ -1,0 +1,18 @@
+"""Capital letters in a text, which tell names of people, places and projects from words (pure)."""
+
+from collections.abc import Iterator
+
+_EDGES = ".,;:!?…()[]{}<>*'’‘\"“”„«»`~"
+_SENTENCE_END = (".", "!", "?", ":", "…")
+
+
+def capitalised(text: str) -> Iterator[tuple[str, str, bool]]:
+    """The strings of ``text`` between white space: each as written, without the punctuation around it, and
+    whether it has a capital letter other than that which begins a sentence.
+    """
+    starts = True
+    for written in text.split():
+        bare = written.strip(_EDGES)
+        letters = bare[1:] if starts else bare
+        yield written, bare, letters != letters.lower()
+        starts = written.endswith(_SENTENCE_END)
