@@ -36,12 +36,15 @@ class EnglishWords:
         return word in self._table
 
     def nearest(self, word: str) -> str | None:
-        """The word that ``word``, which is not in the table, is a misspelling of; None where none is near."""
+        """The word that ``word``, which is not in the table, is a misspelling of, or whose plural it is one
+        of; None where none is near.
+        """
         found = self._nearest  # another thread may replace the cache at any time
         if word not in found:
             if len(found) >= _CACHED_WORDS:
                 found = self._nearest = {}
-            found[word] = self._find(word)
+            singular = word[:-1] if word.endswith("s") else ""
+            found[word] = self._find(word) or self._find(singular)
         return found[word]
 
     def _find(self, word: str) -> str | None:
