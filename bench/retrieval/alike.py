@@ -16,10 +16,11 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.retrieval.dataset import Query, write_dataset
 from bench.tables import table
 from mcpzip.model.entry import Entry
 from mcpzip.search import Searcher
@@ -119,6 +120,15 @@ def _entry(server: str, place: int, tool: Tool) -> Entry:
     return Entry.parse(server, json.dumps(made).encode())
 
 
+def queries(requests: Iterable[Request]) -> list[Query]:
+    """Those of ``requests`` that a tool answers."""
+    return [
+        Query("", "natural", request.text, dict.fromkeys(sorted(request.right), 2), (request.right,))
+        for request in requests
+        if request.right
+    ]
+
+
 def judged(searcher: Searcher, requests: list[Request]) -> Iterator[tuple[Request, str, int | None]]:
     """Of each request the quality of its results, and the place of the first right tool among ten, from 0."""
     for request in requests:
@@ -147,18 +157,7 @@ def report(found: list[tuple[Request, str, int | None]]) -> str:
 def write(folder: Path) -> None:
     """Write the files that `bench.retrieval.dataset` describes, of the requests that a tool answers."""
     entries, requests = made()
-    requests = [request for request in requests if request.right]
-    folder.mkdir(parents=True, exist_ok=True)
-    tools = [json.dumps({"server": entry.server, **json.loads(entry.raw)}) for entry in entries]
-    queries = [
-        json.dumps({"qid": f"q{n}", "kind": "natural", "query": request.text})
-        for n, request in enumerate(requests)
-    ]
-    judgements = ["qid\ttool\trelevance\tgroup"]
-    for n, request in enumerate(requests):
-        judgements += [f"q{n}\t{name}\t2\t0" for name in sorted(request.right)]
-    for name, lines in (("tools.jsonl", tools), ("queries.jsonl", queries), ("qrels.tsv", judgements)):
-        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_dataset(folder, entries, queries(requests))
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ the right tools of a need are interchangeable.
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +63,23 @@ def read_dataset(folder: Path, most: int | None = None) -> Dataset:
                 Query(query["qid"], query["kind"], query["query"], relevance[query["qid"]], groups)
             )
     return Dataset(entries, tuple(queries))
+
+
+def write_dataset(folder: Path, entries: Iterable[Entry], queries: Iterable[Query]) -> None:
+    """Write the files of a dataset, so that `read_dataset` reads them. A query without an id gets one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tools = [json.dumps({"server": entry.server, **json.loads(entry.raw)}) for entry in entries]
+    asked: list[str] = []
+    judgements = ["qid\ttool\trelevance\tgroup"]
+    for number, query in enumerate(queries):
+        name = query.id or f"q{number}"
+        asked.append(json.dumps({"qid": name, "kind": query.kind, "query": query.text}))
+        for group, need in enumerate(query.needs):
+            judgements += [f"{name}\t{tool}\t2\t{group}" for tool in sorted(need)]
+        others = sorted(tool for tool, grade in query.relevance.items() if grade == 1)
+        judgements += [f"{name}\t{tool}\t1\t-1" for tool in others]
+    for name, lines in (("tools.jsonl", tools), ("queries.jsonl", asked), ("qrels.tsv", judgements)):
+        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _entries(folder: Path, most: int | None) -> Iterator[Entry]:

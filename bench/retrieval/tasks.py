@@ -9,14 +9,13 @@ several objects ("list the users and the open invoices").
 """
 
 import argparse
-import json
 import random
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.retrieval.alike import made
-from bench.retrieval.dataset import Query, read_dataset
+from bench.retrieval.alike import made, queries
+from bench.retrieval.dataset import Query, read_dataset, write_dataset
 from mcpzip.model.entry import Entry
 from mcpzip.search.tokenizer import words
 from mcpzip.search.verbs import families
@@ -113,24 +112,6 @@ def _server(tool: str) -> str:
     return tool.partition("__")[0]
 
 
-def write(folder: Path, entries: Sequence[Entry], tasks: Sequence[Query]) -> None:
-    """Write the files that `bench.retrieval.dataset` describes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    tools = [json.dumps({"server": entry.server, **json.loads(entry.raw)}) for entry in entries]
-    queries = [
-        json.dumps({"qid": f"t{number}", "kind": task.kind, "query": task.text})
-        for number, task in enumerate(tasks)
-    ]
-    judgements = ["qid\ttool\trelevance\tgroup"]
-    for number, task in enumerate(tasks):
-        for group, need in enumerate(task.needs):
-            judgements += [f"t{number}\t{tool}\t2\t{group}" for tool in sorted(need)]
-        others = sorted(tool for tool, grade in task.relevance.items() if grade == 1)
-        judgements += [f"t{number}\t{tool}\t1\t-1" for tool in others]
-    for name, lines in (("tools.jsonl", tools), ("queries.jsonl", queries), ("qrels.tsv", judgements)):
-        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.retrieval.tasks", description=__doc__.split("\n")[0]
@@ -146,13 +127,9 @@ def main() -> None:
         requests = [query for query in dataset.queries if query.kind in KINDS and len(query.needs) == 1]
     else:
         entries, alike = made()
-        requests = [
-            Query("", "natural", request.text, dict.fromkeys(sorted(request.right), 2), (request.right,))
-            for request in alike
-            if request.right
-        ]
+        requests = queries(alike)
     tasks = composed(requests, options.tasks, random.Random(options.seed))
-    write(options.out, entries, tasks)
+    write_dataset(options.out, entries, tasks)
     print(f"{len(tasks)} tasks, {len(entries)} tools")
 
 

@@ -3,16 +3,12 @@
 from pathlib import Path
 from random import Random
 
-from bench.retrieval.alike import made
-from bench.retrieval.dataset import Query, read_dataset
-from bench.retrieval.tasks import composed, write
+from bench.retrieval.alike import made, queries
+from bench.retrieval.dataset import read_dataset, write_dataset
+from bench.retrieval.tasks import composed
 
 ENTRIES, REQUESTS = made()
-QUERIES = [
-    Query("", "natural", request.text, dict.fromkeys(sorted(request.right), 2), (request.right,))
-    for request in REQUESTS
-    if request.right
-]
+QUERIES = queries(REQUESTS)
 
 
 def test_a_task_asks_for_what_its_requests_ask_for(tmp_path: Path) -> None:
@@ -24,8 +20,8 @@ def test_a_task_asks_for_what_its_requests_ask_for(tmp_path: Path) -> None:
         assert set(task.needs) <= needs
         assert set(task.relevance) == set().union(*task.needs)
     assert {task.kind for task in tasks} == {"one server", "several servers", "list"}
-    write(tmp_path, ENTRIES[:0], tasks)
+    write_dataset(tmp_path, ENTRIES[:0], tasks)
     assert (tmp_path / "qrels.tsv").read_text().count("\n") == 1 + sum(len(task.relevance) for task in tasks)
-    write(tmp_path, ENTRIES, tasks)
+    write_dataset(tmp_path, ENTRIES, tasks)
     read = read_dataset(tmp_path)
     assert [(task.text, set(task.needs)) for task in read.queries] == [(t.text, set(t.needs)) for t in tasks]
