@@ -20,6 +20,7 @@ from mcpzip.search.phrases import documents_with_phrase
 from mcpzip.search.product_names import FULL_NAMES, joined
 from mcpzip.search.query_syntax import ParsedQuery, parse_query
 from mcpzip.search.tokenizer import STOP_WORDS, content_words, fold, is_bigram, term_of, words
+from mcpzip.search.values import without_values
 from mcpzip.search.verbs import families, in_question
 
 MAX_WORDS = 128  # words of a query that are looked up; a longer text is a document, not a query
@@ -101,7 +102,7 @@ def analyze_query(
 ) -> QueryAnalysis:
     """``query`` in terms of ``index``. Words in ``english`` are not corrected. Never raises."""
     parsed = parse_truncated(query) if isinstance(query, str) else query
-    text = without_paths(parsed.text)
+    text = without_values(without_paths(parsed.text), lambda string: _is_known(string, index))
     tokens, replaced = _with_names(text, index)
     looked_up = list(dict.fromkeys(content_words(tokens)))[:MAX_WORDS]
     builder = _GroupBuilder(index, english, _names(text))
@@ -176,6 +177,11 @@ def _with_names(text: str, index: Index) -> tuple[list[tuple[str, str]], dict[st
             # A name that is written in its own spelling, too, is written in both.
             replaced.update({word: (*parts, word) if word in written else parts for word, _ in spelled})
     return pairs, replaced
+
+
+def _is_known(string: str, index: Index) -> bool:
+    """Whether tools have all words of ``string``."""
+    return all(index.term_id(term) is not None for _, term in words(string))
 
 
 def _names(text: str) -> frozenset[str]:
