@@ -37,7 +37,7 @@ DATA = Path(__file__).parent / "real_servers"
 INSTALL_S = 300
 LIST_S = 60
 MOST_PAGES = 100
-_KEPT = ("PATH", "LANG", "SYSTEMROOT", "TEMP", "TMP")
+_KEPT = ("PATH", "LANG", "SYSTEMROOT", "TEMP", "TMP", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,12 @@ class Request:
 
 
 def servers(text: str) -> list[Server]:
-    """The servers of a file like ``servers.toml``. Raises ValueError for one with neither package or both."""
+    """The servers of a file like ``servers.toml``. Raises ValueError for one without argv, or
+    with no package or two."""
     found = []
     for name, its in tomllib.loads(text).items():
-        if ("npm" in its) == ("pypi" in its):
-            raise ValueError(f"{name} has a package of npm or one of PyPI")
+        if ("npm" in its) == ("pypi" in its) or not its.get("argv"):
+            raise ValueError(f"{name}: give either npm or pypi, and argv")
         keys = (its.get("needs", ()), its["argv"], its.get("env", {}), its.get("files", {}))
         found.append(Server(name, "npm" in its, its.get("npm") or its["pypi"], *keys))
     return found
@@ -100,9 +101,8 @@ def listed(server: Server, folder: Path) -> list[dict[str, Any]]:
         (home / path).parent.mkdir(parents=True, exist_ok=True)
         (home / path).write_text(text.replace("{key}", json.dumps(key)[1:-1]), encoding="utf-8")
     command, *arguments = [word.replace("{home}", str(home)) for word in server.argv]
-    env = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    env = _environment(home)
     env |= {name: value.replace("{home}", str(home)) for name, value in server.env.items()}
-    env |= {"HOME": str(home), "USERPROFILE": str(home)}
     env["PATH"] = os.pathsep.join((str(programs), env.get("PATH", os.defpath)))
     started = shutil.which(command, path=str(programs))
     if started is None:
@@ -135,23 +135,35 @@ async def _ask(params: StdioServerParameters, errors: Path) -> list[dict[str, An
 
 def _installed(server: Server, folder: Path) -> Path:
     """Install the server below ``folder``. Returns the folder of its programs."""
-    place = folder / "installed"
+    place, env = folder / "installed", _environment(folder / "home")
     if server.npm:
         quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev", "--loglevel=error")
         npm = shutil.which("npm") or "npm"
-        _run([npm, "install", "--prefix", str(place), *quiet, server.package])
+        _run([npm, "install", "--prefix", str(place), *quiet, server.package], env)
         return place / "node_modules" / ".bin"
-    _run([sys.executable, "-m", "venv", str(place)])
+    _run([sys.executable, "-m", "venv", str(place)], env)
     programs = place / ("Scripts" if os.name == "nt" else "bin")
-    _run([str(programs / "python"), "-m", "pip", "install", "--quiet", server.package, *server.needs])
+    _run([str(programs / "python"), "-m", "pip", "install", "--quiet", server.package, *server.needs], env)
     return programs
 
 
-def _run(argv: Sequence[str]) -> None:
+def _environment(home: Path) -> dict[str, str]:
+    """Without the user's home and keys."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return kept | {"HOME": str(home), "USERPROFILE": str(home)}
+
+
+def _run(argv: Sequence[str], env: Mapping[str, str]) -> None:
     """Raises RuntimeError with what it said if it failed."""
     try:
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=INSTALL_S, check=False
+            argv,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RuntimeError(str(error)) from error

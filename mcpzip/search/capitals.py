@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator
 
-_EDGES = ".,;:!?…()[]{}<>*'’‘\"“”„«»`~"
+EDGES = ".,;:!?…()[]{}<>*'’‘\"“”„«»`~"
+"""Punctuation around words."""
 _SENTENCE_END = (".", "!", "?", ":", "…")
 
 
 def capitalised(text: str) -> Iterator[tuple[str, str, bool]]:
-    """The strings of ``text`` between white space: each as written, without the punctuation around it, and
-    whether it has a capital letter other than that which begins a sentence.
+    """Of each string of ``text`` between white space: the string as written; the same without the punctuation
+    around it; whether it has a capital letter other than that which begins a sentence.
     """
     starts = True
     for written in text.split():
-        bare = written.strip(_EDGES)
+        bare = written.strip(EDGES)
         letters = bare[1:] if starts else bare
         yield written, bare, letters != letters.lower()
         starts = written.endswith(_SENTENCE_END)

@@ -22,6 +22,7 @@ from mcpzip.search.query_syntax import ParsedQuery, parse_query
 from mcpzip.search.tokenizer import STOP_WORDS, content_words, fold, is_bigram, term_of, words
 from mcpzip.search.values import without_values
 from mcpzip.search.verbs import families, in_question
+from mcpzip.search.vocabulary import is_common_typo
 
 MAX_WORDS = 128  # words of a query that are looked up; a longer text is a document, not a query
 MAX_CORRECTIONS = 12  # words of a query that are compared with the whole vocabulary
@@ -33,6 +34,7 @@ EMPTY = frozenset(("a", "an", "the", "please", "kindly", "something", "anything"
 
 _MAX_QUERY = 20_000  # characters, before and after folding
 _MAX_TOKENS = 2_048  # words
+_SHORTEST_TITLE = 4  # words
 
 
 class Filters(msgspec.Struct, frozen=True):
@@ -86,8 +88,8 @@ class Plan(msgspec.Struct, frozen=True):
 class QueryAnalysis(msgspec.Struct, frozen=True):
     """A plan, and the words of the query that it comes from.
 
-    words: the groups of the plan, each with the words that it stands for. unknown: words without a term; a
-    product's name in several words is one.
+    words: the groups of the plan, each with the words that it stands for. unknown: words without a term, also
+    those that were corrected to a word without one; a product's name in several words is one.
     corrected: (as written, as searched). All in the order of the query.
     """
 
@@ -100,12 +102,14 @@ class QueryAnalysis(msgspec.Struct, frozen=True):
 def analyze_query(
     query: str | ParsedQuery, filters: Filters, index: Index, english: EnglishWords | None = None
 ) -> QueryAnalysis:
-    """``query`` in terms of ``index``. Words in ``english`` are not corrected. Never raises."""
+    """``query`` in terms of ``index``. Words in ``english`` are not corrected, and others may be corrected to
+    them. Never raises.
+    """
     parsed = parse_truncated(query) if isinstance(query, str) else query
-    text = without_values(without_paths(parsed.text), lambda string: _is_known(string, index))
+    text = without_values(without_paths(parsed.text), lambda word: index.term_id(term_of(word)) is not None)
     tokens, replaced = _with_names(text, index)
     looked_up = list(dict.fromkeys(content_words(tokens)))[:MAX_WORDS]
-    builder = _GroupBuilder(index, english, _names(text))
+    builder = _GroupBuilder(index, english, _names(parsed.text))
     if not text.isascii():
         builder.translate(text)
     builder.look_up(looked_up, {part for parts in replaced.values() for part in parts} - replaced.keys())
@@ -179,20 +183,13 @@ def _with_names(text: str, index: Index) -> tuple[list[tuple[str, str]], dict[st
     return pairs, replaced
 
 
-def _is_known(string: str, index: Index) -> bool:
-    """Whether tools have all words of ``string``."""
-    return all(index.term_id(term) is not None for _, term in words(string))
-
-
 def _names(text: str) -> frozenset[str]:
-    """The words of ``text`` that capital letters make names; none where most words have them."""
+    """The words of ``text`` that capital letters make names; none in a title, where most words have them."""
     strings = [(written, capital) for written, _, capital in capitalised(text)]
     named = [written for written, capital in strings if capital]
-    return (
-        frozenset(word for written in named for word, _ in words(written))
-        if 2 * len(named) <= len(strings)
-        else frozenset()
-    )
+    if len(strings) >= _SHORTEST_TITLE and 2 * len(named) > len(strings) and strings[0][0][0].isupper():
+        return frozenset()
+    return frozenset(word for written in named for word, _ in words(written))
 
 
 def _as_written(searched: Iterable[str], replaced: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
@@ -360,11 +357,12 @@ class _GroupBuilder:
             self.unknown.append(word)
             return
         correction = self._index.vocabulary.correct(word)
-        if self._english and word not in self._names and not (correction and correction.likely):
-            meant = self._english.nearest(word)
-            if meant is not None:
-                self._add_meant(word, meant)
-                return
+        meant = None if correction and correction.likely else self._english_for(word)
+        # Two words written as one aren't a typo, unless it is a common one: "getdate" is not "getdata".
+        is_split = correction is not None and correction.kind == "split"
+        if meant is not None and (not is_split or is_common_typo(meant, word)):
+            self._add_meant(word, meant)
+            return
         if correction is None:
             self.unknown.append(word)
             return
@@ -378,6 +376,10 @@ class _GroupBuilder:
             self._replacements[word] = correction.alternatives[:1]
             self._add(sorted(set(terms)), CORRECTED_WEIGHT, word)
         self.corrected.append((word, " ".join(self._replacements[word])))
+
+    def _english_for(self, word: str) -> str | None:
+        """The English word that ``word`` is a misspelling of, if it is no name."""
+        return None if self._english is None or word in self._names else self._english.nearest(word)
 
     def _add_meant(self, word: str, meant: str) -> None:
         """Add a group for the English word ``meant`` in place of the misspelled ``word``."""

@@ -49,7 +49,7 @@ def test_a_line_that_is_no_request_is_told(line: str) -> None:
 
 @pytest.mark.parametrize("packages", ["", "npm = 'a@1'\npypi = 'a==1'\n"])
 def test_a_server_has_one_package(packages: str) -> None:
-    with pytest.raises(ValueError, match="chat has"):
+    with pytest.raises(ValueError, match="chat: give either"):
         servers(f"[chat]\nargv = ['a']\n{packages}")
 
 

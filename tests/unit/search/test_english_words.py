@@ -45,6 +45,15 @@ def test_the_likeliest_word_is_meant(written: str, meant: str) -> None:
     assert SHIPPED.nearest(written) == meant
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("litters", "litter"), ("copiers", "copier"), ("reprints", "reprint"), ("saxophones", "saxophone")],
+)
+def test_a_plural_is_no_typo_of_another_word(written: str, meant: str) -> None:
+    assert written not in SHIPPED
+    assert SHIPPED.nearest(written) == meant
+
+
 @pytest.mark.parametrize("word", ["", "hte", "qqqqqq", "x1y2z3", "größen", "a" * 30, "天气天气天气"])
 def test_nothing_is_near(word: str) -> None:
     assert SHIPPED.nearest(word) is None
@@ -107,6 +116,26 @@ def test_names_are_not_corrected() -> None:
     assert read("send a message to Haidian").corrected == ()
     assert read("send a message to haidian").corrected != ()
     assert read("Somebdy must read this").corrected == (("somebdy", "somebody"),)
+
+
+def test_short_requests_are_no_titles() -> None:
+    assert read("Ping Haidian Keller").corrected == ()
+    assert read("ping Haidian Keller now").corrected == ()
+
+
+def test_a_name_after_an_address_is_seen() -> None:
+    assert read("write to anna@x.de. Somebdy must read this").corrected == (("somebdy", "somebody"),)
+
+
+def test_two_words_of_tools_written_as_one_are_two() -> None:
+    index = index_of(tool("a", "get_date", "Get the date"), tool("a", "set_user", "Set the user"))
+    for written, meant in (("getdate", "get date"), ("setuser", "set user")):
+        assert analyze_query(f"now {written}", Filters(), index, SHIPPED).corrected == ((written, meant),)
+
+
+def test_only_a_dozen_words_are_corrected() -> None:
+    many = "colleauges somebdy yesteday bught differnt tomorow inovice knterview saxopones cowrokers accuont "
+    assert len(read(many + "freind recieve seperate tuesdya occured").corrected) == 12
 
 
 def test_titles_have_no_names() -> None:
