@@ -10,7 +10,6 @@ that the table was made from.
 
 from collections.abc import Iterator
 from math import log
-from string import ascii_lowercase
 
 from mcpzip.search.semantic.table import Table
 from mcpzip.search.vocabulary import is_common_typo
@@ -24,6 +23,7 @@ _RARE = 1_000  # words that are about as likely as the commonest; 300 and 3,000 
 _OTHER_ERROR = 1.5
 _PLURAL = 4.0  # the logarithm of how much likelier a plural is; 1.5: one in fifty misread, 0: one in ten
 _CACHED_WORDS = 512
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class EnglishWords:
@@ -67,8 +67,8 @@ def _edited(word: str) -> Iterator[str]:
         yield before + after
         if after:
             yield before + after[0] + letter + after[1:]
-        for other in ascii_lowercase:
+        for other in _LETTERS:
             yield before + other + after
             yield before + other + letter + after
-    for other in ascii_lowercase:
+    for other in _LETTERS:
         yield word + other

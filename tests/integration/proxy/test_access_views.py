@@ -96,7 +96,7 @@ WORDS = st.sampled_from(
     [
         *("memo", "letter", "send", "find", "archive", "file a memo", "mail", "shred", "platypus", "zygote"),
         *("quokka", "unseal", "vault", "desk", "server:vault", "server:desk", "-memo", "memmo", "zygot"),
-        *("platipus", "purge", "hatched", "proxy status", '"zygote"', "shread", "unsael the zigote"),
+        *("plattipus", "purge", "hatched", "proxy status", '"zygote"', "shread", "unsael the zigote"),
     ]
 )
 QUERIES = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
