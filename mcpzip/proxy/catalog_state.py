@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 INDEX_WAIT = 0.25
 """Seconds that a search waits for an index that is behind, before it is answered with what is in it."""
+FIRST_INDEX_WAIT = 5.0
+"""The same while there is nothing in it: an answer without any tool helps nobody."""
 INDEX_AFTER = 0.5
 """Seconds from the start or a change to indexing, unless a search comes before: it would delay a first
 call."""
@@ -126,9 +128,10 @@ class CatalogState:
 
     async def searcher(self) -> "Searcher":
         """The search over what is visible now, or over as much of it as is indexed yet (`unindexed`)."""
-        until = asyncio.get_running_loop().time() + INDEX_WAIT
+        began = asyncio.get_running_loop().time()
         while self._is_behind and (indexing := self.start_indexing()) is not None:
-            left = until - asyncio.get_running_loop().time()
+            wait = INDEX_WAIT if self._indexed else FIRST_INDEX_WAIT
+            left = began + wait - asyncio.get_running_loop().time()
             if self._searcher is None:
                 await asyncio.shield(indexing)
             elif left > 0:

@@ -68,6 +68,41 @@ async def test_a_search_does_not_wait_for_an_index_that_is_behind(
     await catalog_state.close()
 
 
+async def test_a_search_waits_for_the_first_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was answered with no tool on a busy machine."""
+    monkeypatch.setattr(keeping, "INDEX_WAIT", 0.0)
+    gate = Gate(monkeypatch)
+    gate.open.set()
+    catalog_state = keeper_of(tmp_path, "shop", "bank")
+    assert len(await catalog_state.searcher()) == 2  # our own tools
+    gate.open.clear()
+    gate.began.clear()
+    catalog_state.merge(listed("shop", 3))
+    searching = asyncio.create_task(catalog_state.searcher())
+    assert await asyncio.to_thread(gate.began.wait, 20)
+    assert not searching.done()
+    gate.open.set()
+    assert len(await searching) == 5
+    await catalog_state.close()
+
+
+async def test_a_search_does_not_wait_for_ever_for_the_first_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "FIRST_INDEX_WAIT", 0.01)
+    gate = Gate(monkeypatch)
+    gate.open.set()
+    catalog_state = keeper_of(tmp_path, "shop")
+    await catalog_state.searcher()
+    gate.open.clear()
+    catalog_state.merge(listed("shop", 3))
+    assert len(await catalog_state.searcher()) == 2
+    assert catalog_state.unindexed() == ["shop"]
+    gate.open.set()
+    await catalog_state.wait_until_indexed()
+    await catalog_state.close()
+
+
 async def test_servers_that_come_while_an_index_is_made_cost_one_round_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
