@@ -21,6 +21,7 @@ from mcpzip.model.errors import McpzipError, UnknownToolError
 from mcpzip.model.names import split
 from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.proxy import Proxy
+from mcpzip.system.signals import cancel_on_interrupt
 from mcpzip.system.state_files import foreign_files
 from mcpzip.transport.health import FAILING
 
@@ -42,6 +43,7 @@ def with_proxy(
         path = config_path(config if isinstance(config, str) else None, os.environ)
 
         async def main() -> int:
+            cancel_on_interrupt()
             async with open_proxy(path) as proxy:
                 return await work(proxy, *args, **kwargs)
 
