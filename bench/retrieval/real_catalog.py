@@ -38,6 +38,8 @@ INSTALL_S = 300
 LIST_S = 60
 MOST_PAGES = 100
 _KEPT = ("PATH", "LANG", "SYSTEMROOT", "TEMP", "TMP", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_INSTALLERS = ("PIP_", "NPM_CONFIG_", "SSL_CERT_", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
+"""What the names of variables begin with that tell pip and npm where registries are and whom to trust."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ async def _ask(params: StdioServerParameters, errors: Path) -> list[dict[str, An
 def _installed(server: Server, folder: Path) -> Path:
     """Install the server below ``folder``. Returns the folder of its programs."""
     place, env = folder / "installed", _environment(folder / "home")
+    env |= {name: value for name, value in os.environ.items() if name.upper().startswith(_INSTALLERS)}
     if server.npm:
         quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev", "--loglevel=error")
         npm = shutil.which("npm") or "npm"
@@ -235,7 +238,7 @@ def main() -> None:
         print(f"{server.name}: {len(tools)} tools", flush=True)
     count, missing = write(options.folder, requests((DATA / "requests.tsv").read_text(encoding="utf-8")))
     print(f"{count} tools in {options.folder}; requests name {len(missing)} that none of them is")
-    for name in missing:
+    for name in missing if not options.only else ():
         print(f"  {name}")
 
 
