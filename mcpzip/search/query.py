@@ -349,8 +349,8 @@ class _GroupBuilder:
         return bool(related)
 
     def _add_correction(self, word: str) -> None:
-        """Add groups for the correction of ``word``, if there is one: a word of the catalog that is likely,
-        else an English word, else what else `Vocabulary.correct` finds.
+        """Add groups for the correction of ``word``, if there is one: the catalog's where it is likely, else
+        the English word's, else the catalog's.
         """
         self._corrections += 1
         if self._corrections > MAX_CORRECTIONS:
