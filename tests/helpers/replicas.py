@@ -79,8 +79,9 @@ class Balancer(Web):
                 await writer.wait_closed()
 
     async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        for _ in self.replicas:
-            number, self.next = self.next, (self.next + 1) % len(self.replicas)
+        first, self.next = self.next, (self.next + 1) % len(self.replicas)
+        for step in range(len(self.replicas)):  # its own count: others move ``next`` while this one waits
+            number = (first + step) % len(self.replicas)
             try:
                 found = await asyncio.open_connection(self.replicas[number].host, self.replicas[number].port)
             except OSError:

@@ -255,7 +255,7 @@ async def test_nothing_runs_twice_while_replicas_are_killed(fake_mcp: Fake, tmp_
     words = [one["word"] for one in arguments_of(fake, "say")]
     assert len(words) == len(set(words))
     assert said <= set(words) <= said | failed
-    assert len(failed) < 30
+    assert len(failed) <= 3 * 6  # each kill ends the one call that each client is making
 
 
 def arguments_of(fake: FakeServer, tool: str) -> list[Json]:
