@@ -117,8 +117,8 @@ def test_the_words_of_a_name_come_before_all_but_the_name(made: list[Entry]) -> 
 
 
 def spelled(name: str) -> set[str]:
-    """The words of ``name``, in which "git hub" is GitHub, too."""
-    return set(name.replace("-", "_").replace("git_hub", "github").split("_"))
+    """The words of ``name``, in which GitHub is "git hub", as it may be written."""
+    return set(name.replace("-", "_").replace("github", "git_hub").split("_"))
 
 
 def ranked(
