@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.retrieval.dataset import Dataset, read_dataset
-from bench.retrieval.metrics import Row, Scores, by_kind, evaluate, interval, overall
+from bench.retrieval.metrics import Row, Scores, by_kind, difference, evaluate, interval, overall
 from bench.tables import table
 from mcpzip.config.schema import SemanticConfig
 from mcpzip.proxy.local_search import correct_spelling
@@ -169,13 +169,8 @@ def _saved(path: Path) -> dict[str, Scores]:
 
 
 def _difference(rows: list[Row], before: dict[str, Scores]) -> str:
-    both = [row for row in rows if row.id in before]
-
-    def gain(drawn: list[Row]) -> float:
-        return overall(drawn).ndcg - overall([Row(row.id, row.kind, before[row.id]) for row in drawn]).ndcg
-
-    low, high = interval(both, lambda drawn: gain(list(drawn)))
-    return f"overall nDCG@10, now − before: {gain(both):+.4f}, 95 % [{low:+.4f}, {high:+.4f}]"
+    gain, low, high = difference(rows, before)
+    return f"overall nDCG@10, now − before: {gain:+.4f}, 95 % [{low:+.4f}, {high:+.4f}]"
 
 
 if __name__ == "__main__":

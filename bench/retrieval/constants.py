@@ -21,7 +21,7 @@ from unittest.mock import patch
 from msgspec.structs import replace
 
 from bench.retrieval.dataset import Dataset, read_dataset
-from bench.retrieval.metrics import Row, evaluate, overall
+from bench.retrieval.metrics import Row, measured, overall
 from bench.tables import table
 from mcpzip.search import Searcher, analysis, fields, fusion, keyword, needs, query, vocabulary
 from mcpzip.search.analysis import FIELD_WEIGHTS
@@ -152,11 +152,7 @@ def _run(dataset: Dataset, setting: Setting) -> list[Row]:
     with _patched(setting):
         searcher = Searcher(local_table())
         searcher.index(dataset.entries, "1")
-        results = ((query, searcher.search(query.text, 10)) for query in dataset.queries)
-        return [
-            Row(query.id, query.kind, evaluate(query, [hit.entry.name for hit in result.hits]))
-            for query, result in results
-        ]
+        return measured(searcher, dataset.queries)
 
 
 @contextmanager

@@ -7,11 +7,12 @@ The overall mean is weighted by kind, so that a kind with more queries counts no
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log2
 
 from bench.retrieval.dataset import Query
+from mcpzip.search import Searcher
 
 WEIGHTS = {
     "step": 0.30,  # one step of a plan, as an agent writes it
@@ -72,6 +73,16 @@ def evaluate(query: Query, names: Sequence[str]) -> Scores:
     )
 
 
+def measured(searcher: Searcher, queries: Sequence[Query]) -> list[Row]:
+    """The scores of each query. A tool that is the same on several servers is found under all its names."""
+    rows = []
+    for query in queries:
+        hits = searcher.search(query.text, 10).hits
+        names = [name for hit in hits for name in (hit.entry.name, *hit.also)]
+        rows.append(Row(query.id, query.kind, evaluate(query, names)))
+    return rows
+
+
 def by_kind(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """``rows`` by kind, in the order of `WEIGHTS`, then alphabetically."""
     kinds = sorted(
@@ -99,6 +110,17 @@ def interval(
         for _ in range(rounds)
     )
     return values[int(0.025 * rounds)], values[int(0.975 * rounds) - 1]
+
+
+def difference(rows: Sequence[Row], before: Mapping[str, Scores]) -> tuple[float, float, float]:
+    """The paired difference in overall nDCG@10 to the scores ``before``, by the id of a query, and its 95 %
+    interval. Queries without a score before don't count."""
+    both = [row for row in rows if row.id in before]
+
+    def gain(drawn: Sequence[Row]) -> float:
+        return overall(drawn).ndcg - overall([Row(row.id, row.kind, before[row.id]) for row in drawn]).ndcg
+
+    return (gain(both), *interval(both, gain))
 
 
 def _share_met(query: Query, names: Sequence[str]) -> float:

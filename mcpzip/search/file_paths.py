@@ -14,6 +14,7 @@ but its words stay: a tool may be called after it ("update package.json").
 import re
 
 from mcpzip.model.lazy_pattern import lazy_pattern
+from mcpzip.search.stemmer import stem
 from mcpzip.search.tokenizer import is_stop_word, words
 from mcpzip.search.verbs import READING, families, family
 
@@ -44,6 +45,8 @@ _SENTENCE_END = lazy_pattern(r"[.!?](?=\s)|\n")
 _REACH = 400  # characters before a path in which its verb is sought
 
 _MAKING = family("create") | family("save")
+_ADDING = frozenset(map(stem, ("add", "append", "insert")))
+"""Those of the verbs that make something inside a file that there is already."""
 _PREPOSITIONS = frozenset(["as", "at", "in", "inside", "into", "on", "to", "under"])
 """Those between what is made and where it goes."""
 _CONTENTS = """
@@ -97,5 +100,7 @@ def _is_made(text: str, start: int) -> bool:
     before = words(_SENTENCE_END.split(text[max(0, start - _REACH) : start])[-1])
     if not before or before[-1][0] not in _PREPOSITIONS:
         return False
-    verbs = (families(term) & (_MAKING | READING) for _, term in reversed(before))
-    return bool(next((bits for bits in verbs if bits), 0) & _MAKING)
+    for _, term in reversed(before):
+        if bits := families(term) & (_MAKING | READING):
+            return bool(bits & _MAKING) and term not in _ADDING
+    return False

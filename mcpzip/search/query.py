@@ -22,13 +22,14 @@ from mcpzip.search.query_syntax import ParsedQuery, parse_query
 from mcpzip.search.tokenizer import STOP_WORDS, content_words, fold, is_bigram, term_of, words
 from mcpzip.search.values import without_values
 from mcpzip.search.verbs import families, in_question
-from mcpzip.search.vocabulary import is_common_typo
+from mcpzip.search.vocabulary import Correction, is_common_typo
 
 MAX_WORDS = 128  # words of a query that are looked up; a longer text is a document, not a query
 MAX_CORRECTIONS = 12  # words of a query that are compared with the whole vocabulary
 CORRECTED_WEIGHT = 0.85  # the weight of a corrected word; .7 to .9 are equal, 1: −.002 of nDCG@10
 RELATED_WEIGHT = 0.5  # the weight of an unknown verb that is replaced by verbs of its family
 TRANSLATED_WEIGHT = 0.85  # the weight of a translated word
+LONG_NAME = 8  # letters of a misspelled name from which on it is hardly another one
 EMPTY = frozenset(("a", "an", "the", "please", "kindly", "something", "anything", "tool", "tools"))
 """Words that never change the meaning of a query."""
 
@@ -234,7 +235,7 @@ class _GroupBuilder:
     """
 
     def __init__(self, index: Index, english: EnglishWords | None, names: Collection[str]) -> None:
-        """names: words that are not corrected to English ones."""
+        """names: words that may be names, and so are seldom corrected."""
         self._index = index
         self._english = english
         self._names = names
@@ -363,7 +364,7 @@ class _GroupBuilder:
         if meant is not None and (not is_split or is_common_typo(meant, word)):
             self._add_meant(word, meant)
             return
-        if correction is None:
+        if correction is None or (word in self._names and not self._may_be_name(word, correction)):
             self.unknown.append(word)
             return
         terms = [self._index.terms[term_of(known)] for known in correction.alternatives]
@@ -376,6 +377,14 @@ class _GroupBuilder:
             self._replacements[word] = correction.alternatives[:1]
             self._add(sorted(set(terms)), CORRECTED_WEIGHT, word)
         self.corrected.append((word, " ".join(self._replacements[word])))
+
+    def _may_be_name(self, word: str, correction: Correction) -> bool:
+        """Whether ``word``, a name, may be a misspelling of what tools have, and no other name: "Markus" is
+        no "markup".
+        """
+        if correction.kind != "typo" or correction.likely or len(word) >= LONG_NAME:
+            return True
+        return correction.alternatives[0] in self._index.spellings
 
     def _english_for(self, word: str) -> str | None:
         """The English word that ``word`` is a misspelling of, if it is no name."""

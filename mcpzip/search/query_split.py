@@ -32,6 +32,10 @@ _CONJUNCTION = lazy_pattern(
 _THEN = lazy_pattern(
     r"\b(?:then|afterwards|after that|after which|finally|followed by|lastly|additionally)\b", re.IGNORECASE
 )
+_RESTRICTION = lazy_pattern(
+    r",?\s+but\s+(?:please\s+)?(?:do not|don[’']?t|exclude|ignore|keep|leave|never|not|only|skip|without)\b",
+    re.IGNORECASE,
+)
 _LIST = lazy_pattern(r",\s+(?:and\s+)?|\s+(?:and|as well as|plus|&)\s+", re.IGNORECASE)
 _LEADING = lazy_pattern(
     r"(?:(?:and|also|first|finally|just|kindly|next|now|please|so|then|to|i can|we can|you can|you)\b,?\s*)+",
@@ -110,6 +114,8 @@ def _parts(text: str) -> Iterator[str]:
     for sentence in _SENTENCE.split(text):
         start = 0
         for match in _CONJUNCTION.finditer(sentence):
+            if _RESTRICTION.match(sentence, match.start()):
+                continue  # "… but keep my edits" says how, not what else
             if _THEN.search(match[0]) or _begins_request(sentence[match.end() : match.end() + _START]):
                 if part := sentence[start : match.start()].strip(" ,"):
                     yield part

@@ -2,9 +2,10 @@
 
 The rule: text is an operator only where it can't be plain English. A hyphen excludes a word of two letters or
 more, at the beginning or the end of the query ("send -draft", not "a - b" or "find -name x"); a colon counts
-only after `server`; quotation marks only around two words or more ("Hello" in quotes is mostly a value). The
-rest is the text to search for, and the words of a phrase are part of it. A query of operators alone matches
-every tool that they leave.
+only after `server`; quotation marks only around two words or more ("Hello" in quotes is mostly a value) and
+beside two other words at most: who writes more describes what to do, and quotes a value ('set the status of
+the ticket to "in progress"'). The rest is the text to search for, and the words of a phrase are part of it.
+A query of operators alone matches every tool that they leave.
 """
 
 import msgspec
@@ -17,6 +18,7 @@ _OPERATOR = lazy_pattern(
 )
 _EXCLUDED_WORD = lazy_pattern(r"-[^\W\d_][\w.-]+")
 _MAX_OPERATORS = 16
+_MAX_BESIDE = 2  # words that are no operators, beside a phrase
 
 
 class ParsedQuery(msgspec.Struct, frozen=True):
@@ -51,13 +53,15 @@ def parse_query(query: str) -> ParsedQuery:
     if (not operators and not excluded) or len(operators) + len(excluded) > _MAX_OPERATORS:
         return ParsedQuery(query, query)
     of_servers = [match for match in operators if match["quoted"] or match["server"]]
+    quoted = [match["phrase"].strip() for match in operators if match["phrase"]]
+    beside = sum(any(map(str.isalnum, word)) for word in words) - sum(len(each.split()) for each in quoted)
     return ParsedQuery(
         written=query,
         text=" ".join(words),
         servers=tuple(match["quoted"] or match["server"] for match in of_servers if not match["but"]),
         excluded_servers=tuple(match["quoted"] or match["server"] for match in of_servers if match["but"]),
         excluded_words=tuple(excluded),
-        phrases=tuple(m["phrase"].strip() for m in operators if len((m["phrase"] or "").split()) > 1),
+        phrases=tuple(each for each in quoted if len(each.split()) > 1 and beside <= _MAX_BESIDE),
     )
 
 

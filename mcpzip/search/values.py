@@ -1,8 +1,9 @@
 """Values in a query: e-mail addresses and ids say what a tool is to work on, not which tool (pure).
 
 The rule: of such a string only the words that tools have are searched for: *order* of "order#20240017",
-nothing of "8f3a1c2e-77b4-4d19" or of an address. An id stays where tools have all of its words
-("report_2024_q1"), and all values stay in a query that is little else.
+nothing of "8f3a1c2e-77b4-4d19" or of an address. An id stays where tools have all of its words and these
+are more than single letters and numbers, which large catalogs all have ("report_2024_q1"). All values stay in
+a query that is little else.
 """
 
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from mcpzip.search.tokenizer import words
 ID_LENGTH = 10  # characters; 8: .0015 and .0004 less
 ID_DIGITS = 4  # 3: the same
 LEAST_WORD = 3  # letters of a word of an id that is searched for
+LEAST_SHARE = 1 / 3  # of such words in an id that stays, in letters and digits
 _LONGEST = 200  # characters of a value
 _LEAST = 2  # strings that must be left
 
@@ -43,9 +45,10 @@ def _searched(string: str, is_known: Callable[[str], bool]) -> str:
         return string
     parts = [word for word, _ in words(bare)]
     known = [part for part in parts if is_known(part)]
-    if len(known) == len(parts):
+    searched = [part for part in known if len(part) >= LEAST_WORD and part.isalpha()]
+    if len(known) == len(parts) and LEAST_SHARE * sum(map(len, parts)) <= sum(map(len, searched)):
         return string
-    return " ".join(part for part in known if len(part) >= LEAST_WORD and part.isalpha())
+    return " ".join(searched)
 
 
 def _is_id(string: str) -> bool:

@@ -118,6 +118,22 @@ def test_names_are_not_corrected() -> None:
     assert read("Somebdy must read this").corrected == (("somebdy", "somebody"),)
 
 
+def test_a_name_is_not_read_as_another_word_of_tools() -> None:
+    index = index_of(
+        tool("figma", "markup", "The markup of a page of the notebook"),
+        tool("confluence", "get_page", "A page"),
+    )
+
+    def corrected(text: str) -> tuple[tuple[str, str], ...]:
+        return analyze_query(text, Filters(), index, SHIPPED).corrected
+
+    assert corrected("forget about Markus now") == ()
+    assert corrected("forget about markus now") == (("markus", "marks"),)
+    assert corrected("show the Makrup now") == (("makrup", "markup"),)  # a common typo
+    assert corrected("open it in Confluance now") == (("confluance", "confluence"),)  # a server's name
+    assert corrected("open the Nutebook now") == (("nutebook", "notebook"),)  # too long for another name
+
+
 def test_short_requests_are_no_titles() -> None:
     assert read("Ping Haidian Keller").corrected == ()
     assert read("ping Haidian Keller now").corrected == ()

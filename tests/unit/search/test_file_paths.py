@@ -54,6 +54,9 @@ def test_what_is_no_path_stays(text: str) -> None:
         ("Read the sales in /x/sales.csv, draw them and save it in /x/sales.png", ("write image",)),
         ("Create a note. What stands in /x/a.md?", ()),
         ("read the list in /x/a.csv", ()),
+        ("insert three blank rows below row 4 in cash.xlsx", ()),  # the file is there already
+        ("Add a chapter to /notes/trip.md", ()),
+        ("Find the chapter and put it into /notes/trip.md", ("write file",)),
         ("create /x/a.md", ()),  # says itself that it is about a file
         ("convert /x/a.docx to PDF", ()),
     ],

@@ -27,6 +27,7 @@ from mcpzip.search.tokenizer import term_of, words
         ("pull the sales of May and chart them by week", ("pull the sales of May", "chart them by week")),
         ("Book the flight before you brew the coffee", ("Book the flight", "you brew the coffee")),
         ("What did Oslo sell, and who bought the tea?", ("What did Oslo sell", "who bought the tea?")),
+        ("pay the bill but check the balance first", ("pay the bill", "check the balance first")),
         ("check the door log so that I can call the guard", ("check the door log", "I can call the guard")),
         (
             "We met Dr. Smith today. I need to file the notes",
@@ -58,6 +59,10 @@ def test_several(text: str, parts: tuple[str, ...]) -> None:
         "show the notes of next week",
         "write to Mr. Smith",
         "the room of the team and of the guests",
+        "unstage the changes but keep my edits",
+        "remove the comment, but leave the value of the cell",
+        "archive the stage but please don't delete the notes in it",
+        "archive the stage BUT DON’T delete the notes in it",
         " and ".join(["send a message"] * (MAX_NEEDS + 1)),
     ],
 )

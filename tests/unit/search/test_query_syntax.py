@@ -23,6 +23,11 @@ from mcpzip.search.query_syntax import ParsedQuery, parse_query
         ("«state machine»", "state machine", (), (), ("state machine",)),
         ('server:github -issue "pull request"', "pull request", ("github",), ("issue",), ("pull request",)),
         ('post "Hello" to the team', "post Hello to the team", (), (), ()),  # a value, no phrase
+        ('"pull request", review?', "pull request , review?", (), (), ("pull request",)),
+        ('"a b" "c d" now please', "a b c d now please", (), (), ("a b", "c d")),
+        ('set the status to "in progress"', "set the status to in progress", (), (), ()),  # a value, too
+        ('rename "a b" to "c d" there', "rename a b to c d there", (), (), ()),
+        ('server:slack find -draft "state machine" now', "find -draft state machine now", ("slack",), (), ()),
     ],
 )
 def test_signs(
@@ -113,6 +118,10 @@ def test_signs_alone_ask_for_all_that_they_leave() -> None:
     assert set(found(FOUND, "server:flows")) == {"flows__start", "flows__machines"}
     assert set(found(FOUND, "server:slack -draft")) == {"slack__send_message"}
     assert FOUND.search("server:flows", 5).searched == 2
+
+
+def test_a_quoted_value_hides_no_tool() -> None:
+    assert len(found(FOUND, 'send a message about the "state machine" to the channel')) == 5
 
 
 def test_a_phrase_that_no_tool_has_is_words() -> None:
