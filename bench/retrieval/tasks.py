@@ -22,7 +22,7 @@ from mcpzip.search.verbs import families
 
 SEED = 1
 TASKS = 200  # of servers; and as many lists
-KINDS = ("step", "natural")  # of the folder's requests that are composed
+KINDS = ("step", "natural", "plain")  # of the folder's requests that are composed
 MOST_WORDS = 12  # of a request in a list
 BEFORE = (
     "I'm getting ready for a busy week.",
@@ -55,7 +55,7 @@ JOINED: tuple[Callable[[list[str]], str], ...] = (
 
 
 def composed(requests: Sequence[Query], count: int, rng: random.Random) -> list[Query]:
-    """``count`` tasks, one half of one server each, and up to ``count`` lists."""
+    """``count`` tasks, half of them of one server each if any has four requests, and as many lists."""
     by_server: dict[str, list[Query]] = {}
     by_verb: dict[str, list[Query]] = {}
     for request in requests:
@@ -67,12 +67,13 @@ def composed(requests: Sequence[Query], count: int, rng: random.Random) -> list[
     large = [group for group in by_server.values() if len(group) >= 4]
     found: list[Query] = []
     for number in range(count):
-        parts = _different(rng, rng.choice(large) if number % 2 else requests, rng.choice((2, 2, 3, 3, 4)))
+        one = number % 2 == 1 and bool(large)
+        parts = _different(rng, rng.choice(large) if one else requests, rng.choice((2, 2, 3, 3, 4)))
         if len(parts) > 1:
             text = rng.choice(JOINED)([_plain(part.text) for part in parts])
             text = f"{rng.choice(BEFORE)} {text}" if rng.random() < 1 / 3 else text
             text = f"{text} {rng.choice(AFTER)}" if rng.random() < 1 / 3 else text
-            found.append(_task("one server" if number % 2 else "several servers", text, parts))
+            found.append(_task("one server" if one else "several servers", text, parts))
     verbs = [verb for verb in sorted(by_verb) if len(by_verb[verb]) > 2]
     for _ in range(count if verbs else 0):
         verb = rng.choice(verbs)
@@ -125,6 +126,10 @@ def main() -> None:
         dataset = read_dataset(options.of)
         entries: Sequence[Entry] = dataset.entries
         requests = [query for query in dataset.queries if query.kind in KINDS and len(query.needs) == 1]
+        if not requests:
+            parser.error(
+                f"{options.of} has no requests of the kinds {', '.join(KINDS)} that one tool answers"
+            )
     else:
         entries, alike = made()
         requests = queries(alike)
