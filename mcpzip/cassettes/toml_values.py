@@ -41,11 +41,13 @@ def toml_value(value: Value) -> str:
 
 def toml_key(key: str) -> str:
     """``key``, quoted if it must be."""
-    return key if _BARE_KEY.fullmatch(key) else toml_string(key)
+    return key if _BARE_KEY.fullmatch(key) else toml_string(key, triple=False)
 
 
-def toml_string(text: str) -> str:
-    """``text`` as a TOML string on one line. Raises ValueError for lone surrogates."""
+def toml_string(text: str, *, triple: bool = True) -> str:
+    """``text`` as a TOML string on one line. triple: whether it may have three quotes, which a key may not.
+    Raises ValueError for lone surrogates.
+    """
     if any("\ud800" <= char <= "\udfff" for char in text):
         raise ValueError("TOML can't hold lone surrogates")
     if not _NOT_LITERAL.search(text):
@@ -53,7 +55,7 @@ def toml_string(text: str) -> str:
             return f"'{text}'" if '"' in text or "\\" in text else f'"{text}"'
         if "\\" not in text and '"' not in text:
             return f'"{text}"'
-        if "'''" not in text and not text.endswith("'"):
+        if triple and "'''" not in text and not text.endswith("'"):
             return f"'''{text}'''"
     return f'"{_ESCAPED.sub(_escape, text)}"'
 

@@ -20,6 +20,8 @@ _TOKEN = re.compile(
     |(?P<mark>[{}\[\],:])""",
     re.VERBOSE | re.DOTALL,
 )
+_REST_OF_LINE = re.compile(r"[ \t]*(?://[^\r\n]*|/\*(?:(?!\*/)[^\n])*\*/[ \t]*(?=\r?\n))")
+"""A comment after which the line ends."""
 _INDENT = re.compile(r"\n([ \t]+)\S")
 
 
@@ -195,7 +197,7 @@ def _pieces(text: str, parent: Value) -> tuple[list[tuple[str, str, str]], str, 
         trailing = comma is not None
         end = member.end if comma is None else comma + 1
         between = "" if comma is None else text[member.end : comma]
-        comment = re.match(r"[ \t]*(?://[^\r\n]*|/\*[^\n]*?\*/[ \t]*(?=\r?\n))", text[end : parent.end - 1])
+        comment = _REST_OF_LINE.match(text, end, parent.end - 1)
         after = comment.group() if comment else ""
         pieces.append((before, text[member.start : member.end] + between, after))
         at = end + len(after)

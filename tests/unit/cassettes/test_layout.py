@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mcpzip.cassettes import files, layout
 from mcpzip.cassettes.cassette import Cassette, Check, Event, Exchange, Masked, Match, Response, Session
 from mcpzip.cassettes.files import CassetteError, CassetteWriter
-from mcpzip.cassettes.toml_values import toml_string, toml_value
+from mcpzip.cassettes.toml_values import toml_key, toml_string, toml_value
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
 MESSAGES = st.one_of(
@@ -67,10 +67,12 @@ CASSETTES = st.builds(
 )
 
 
-@given(st.text(st.characters(exclude_categories=("Cs",))))
+@given(st.text(st.characters(exclude_categories=("Cs",))) | st.text("'\"\\a \n"))
 def test_any_text_is_a_toml_string_on_one_line(text: str) -> None:
     written = toml_string(text)
     assert tomllib.loads(f"x = {written}") == {"x": text}
+    table = f"[t]\n{toml_key(text)} = 1\n[u]\nx = {{ {toml_key(text)} = 2 }}"
+    assert tomllib.loads(table) == {"t": {text: 1}, "u": {"x": {text: 2}}}
     assert "\n" not in written
     assert "\x1b" not in written
 

@@ -83,6 +83,16 @@ def test_what_is_no_json_is_named_with_its_place(text: str, where: str) -> None:
     assert where in str(error.value)
 
 
+def test_two_comments_on_a_line_stay_apart() -> None:
+    text = '{"servers": {"a": 1, /* the first */ "b": [2 /* the second */\n], "c": 3}}'
+    assert edited(text, ["servers"], [], {}) == text
+    assert (
+        edited(text, ["servers"], ["a"], {})
+        == '{"servers": { /* the first */ "b": [2 /* the second */\n], "c": 3}}'
+    )
+    assert parse(edited(text, ["servers"], ["b"], {"d": 4})).data == {"servers": {"a": 1, "c": 3, "d": 4}}
+
+
 KEYS = st.text(st.characters(codec="utf-8", exclude_characters="\u2028"), max_size=8)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | KEYS,
