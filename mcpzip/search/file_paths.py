@@ -50,7 +50,7 @@ _ADDING = frozenset(map(stem, ("add", "append", "insert")))
 _PREPOSITIONS = frozenset(["as", "at", "in", "inside", "into", "on", "to", "under"])
 """Those between what is made and where it goes."""
 _CONTENTS = """
-content contents csv data document everything file files final html information json markdown new output
+both content contents csv data document everything file files final html information json markdown new output
 overall report result results summary text
 """
 _ARE_CONTENTS = frozenset(_CONTENTS.split())
@@ -95,12 +95,17 @@ def _searched(path: re.Match[str]) -> str:
 
 def _is_made(text: str, start: int) -> bool:
     """Whether ``text`` asks for what goes to the path at ``start``: the last verb before it makes or saves
-    something, and a preposition stands between them.
+    something, and a preposition stands between them. Not where something goes into a file that is there
+    already, nor where saving is all that is asked for: "save the selection to /a.pdb" is one tool's.
     """
-    before = words(_SENTENCE_END.split(text[max(0, start - _REACH) : start])[-1])
+    text = text[max(0, start - _REACH) : start]
+    before = words(_SENTENCE_END.split(text)[-1])
     if not before or before[-1][0] not in _PREPOSITIONS:
         return False
-    for _, term in reversed(before):
-        if bits := families(term) & (_MAKING | READING):
-            return bool(bits & _MAKING) and term not in _ADDING
-    return False
+    verbs = (term for _, term in reversed(before) if families(term) & (_MAKING | READING))
+    verb = next(verbs, "")
+    if not families(verb) & _MAKING or verb in _ADDING:
+        return False
+    content = [pair for pair in words(text) if not is_stop_word(pair)]
+    only_saved = content[:1] and content[0][1] == verb and not families(verb) & family("create")
+    return not only_saved or all(word in _ARE_CONTENTS for word, _ in content[1:])

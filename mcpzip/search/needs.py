@@ -25,7 +25,7 @@ from mcpzip.search.query import QueryAnalysis
 from mcpzip.search.query_split import MAX_NEEDS, halves, is_statement, split_query
 
 MIN_NEED_SCORE = 0.18  # of the best tool of a need; .2: −.01, .22: −.025
-MIN_HALF_SCORE = 0.2  # of the best tool of a half; .25: −.008
+MIN_HALF_SCORE = 0.3  # of the best tool of a half; .25: single requests of real servers lose .002
 MAX_HALVES = 4  # pairs of halves that are ranked, of a query; 8 are equal, 2: −.016 of lists
 SHARE_OF_PART = 0.9  # of the score of a part's best tool that each half's has; .8: +.01, 1: −.01, of lists
 ANSWERS_ALL = 0.5  # of each part's best score that a tool for all has; .7: single requests lose .002

@@ -3,8 +3,10 @@
 The rule: a query is split where its grammar says that another request begins: at the end of a sentence or of
 a line of a list, at "then", and at a comma, an "and" or a word such as "before" if a verb, a question or
 "I need" comes next. A verb is one of `verbs`, or any word before "the", "my", "it" and the like that isn't a
-preposition or a pronoun: "chart the sales". A part with one word only (stop words don't count) is joined to
-the one before it. What each part is worth is for `needs` to say, which also tries the `halves` of a part.
+preposition or a pronoun: "chart the sales". A part is joined to the one before it if it has one word only
+(stop words don't count), restricts that one ("only the counts", "don't start it"), or asks with a pronoun for
+what that one only tells of ("the bucket is empty, get rid of it"). What each part is worth is for `needs` to
+say, which also tries the `halves` of a part.
 """
 
 import re
@@ -33,7 +35,20 @@ _THEN = lazy_pattern(
     r"\b(?:then|afterwards|after that|after which|finally|followed by|lastly|additionally)\b", re.IGNORECASE
 )
 _RESTRICTION = lazy_pattern(
-    r",?\s+but\s+(?:please\s+)?(?:do not|don[’']?t|exclude|ignore|keep|leave|never|not|only|skip|without)\b",
+    r",?\s+but\s+(?:please\s+)?(?:(?:do not|don[’']?t)(?! forget)|exclude|ignore|keep|leave|never|not|only"
+    r"|skip|without)\b",
+    re.IGNORECASE,
+)
+_FRAGMENT = lazy_pattern(
+    r"\d|(?:along with|at most|but|(?:do not|don[’']?t)(?! forget)|just the|max|never|no|not|only|whether"
+    r"|with|without|(?:the )?(?:first|last) \d+)\b",
+    re.IGNORECASE,
+)
+_PLACE = lazy_pattern(r"(?:at|for|from|in|inside|of|on|to|under|with|within)\b", re.IGNORECASE)
+_PRONOUN = lazy_pattern(r"\b(?:it|its|them|they)\b", re.IGNORECASE)
+_QUESTION = lazy_pattern(
+    r"(?:(?:and|so)\s+)?(?:any|are|can|could|did|do|does|has|have|how|is|was|were|what|whats|when|where|which"
+    r"|who|why)\b",
     re.IGNORECASE,
 )
 _LIST = lazy_pattern(r",\s+(?:and\s+)?|\s+(?:and|as well as|plus|&)\s+", re.IGNORECASE)
@@ -78,11 +93,15 @@ def split_query(text: str) -> tuple[str, ...]:
     if len(text) > _MAX_LENGTH:
         return ()
     parts: list[str] = []
+    asked = False  # whether the last one asks for something
     for part in _parts(_SPACES.sub(" ", text)):
-        if parts and not _is_long_enough(part):
+        asks = _begins_request(part[:_START])
+        if parts and (not _is_long_enough(part) or _belongs(parts[-1], asked, part, asks)):
             parts[-1] += " " + part
+            asked = asked or asks
         else:
             parts.append(part)
+            asked = asks
     if len(parts) > 1 and not _is_long_enough(parts[0]):
         parts[:2] = [f"{parts[0]} {parts[1]}"]
     return tuple(parts) if 2 <= len(parts) <= MAX_NEEDS else ()
@@ -99,6 +118,8 @@ def halves(part: str) -> Iterator[tuple[str, str]]:
     verb = first + " " if rest and any(families(term) for _, term in words(first)) else ""
     for match in islice(_LIST.finditer(part), _MAX_PLACES):
         one, other = part[: match.start()].strip(), part[match.end() :].strip()
+        if _FRAGMENT.match(other):
+            continue
         if not _begins_request(other[:_START]) and one.count(" ") <= VERB_DISTANCE:
             other = verb + other
         if _is_long_enough(one) and _is_long_enough(other):
@@ -108,6 +129,18 @@ def halves(part: str) -> Iterator[tuple[str, str]]:
 def is_statement(part: str) -> bool:
     """Whether ``part`` rather says how things are than what to do: "we have a deadline on Friday"."""
     return not _REQUEST.match(part) and bool(_STATEMENT.match(part))
+
+
+def _belongs(before: str, asked: bool, part: str, asks: bool) -> bool:
+    """Whether ``part`` says more about the need of the part ``before``. asked, asks: whether these ask for
+    something: "the bucket is empty, get rid of it" is one need, "read the file and post it" are two.
+    """
+    if _FRAGMENT.match(part):  # "only the counts", "don't start it yet"
+        return True
+    refers = _PRONOUN.search(part) is not None
+    if refers and _QUESTION.match(before) and _QUESTION.match(part):
+        return True  # "which machines are there, and are they ready?"
+    return not asked and (_PLACE.match(before) is not None or (refers and asks))
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -57,6 +57,10 @@ def test_what_is_no_path_stays(text: str) -> None:
         ("insert three blank rows below row 4 in cash.xlsx", ()),  # the file is there already
         ("Add a chapter to /notes/trip.md", ()),
         ("Find the chapter and put it into /notes/trip.md", ("write file",)),
+        ("Save the selection of the residues to /x/a.pdb", ()),  # asks for nothing but that
+        ("Please store the current workflow in Comfy as shop.json", ()),
+        ("Save the results to /x/a.csv", ("write csv file",)),
+        ("Find the residues. Save the selection to /x/a.pdb", ("write file",)),
         ("create /x/a.md", ()),  # says itself that it is about a file
         ("convert /x/a.docx to PDF", ()),
     ],

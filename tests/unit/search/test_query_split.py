@@ -28,6 +28,22 @@ from mcpzip.search.tokenizer import term_of, words
         ("Book the flight before you brew the coffee", ("Book the flight", "you brew the coffee")),
         ("What did Oslo sell, and who bought the tea?", ("What did Oslo sell", "who bought the tea?")),
         ("pay the bill but check the balance first", ("pay the bill", "check the balance first")),
+        (
+            "Pay the bill. Don't forget to send the receipt to Ann",
+            ("Pay the bill.", "Don't forget to send the receipt to Ann"),
+        ),
+        (
+            "The mail has an invoice. Save it to the folder. Then post it to the team.",
+            ("The mail has an invoice. Save it to the folder.", "Then post it to the team."),
+        ),
+        (
+            "In HubSpot, rename the contact, then send the link",
+            ("In HubSpot rename the contact", "send the link"),
+        ),
+        (
+            "Who owns the invoice, and what did the team say?",
+            ("Who owns the invoice", "what did the team say?"),
+        ),
         ("check the door log so that I can call the guard", ("check the door log", "I can call the guard")),
         (
             "We met Dr. Smith today. I need to file the notes",
@@ -61,6 +77,13 @@ def test_several(text: str, parts: tuple[str, ...]) -> None:
         "the room of the team and of the guests",
         "unstage the changes but keep my edits",
         "remove the comment, but leave the value of the cell",
+        "The bucket of photos is empty, get rid of it",
+        "Nobody needs the job any more, nor its history. Delete it permanently.",
+        "How many open tickets are there per group? Only the counts from the table, no single tickets.",
+        "Show the members of the list. First 50 members, please. Don't change the list.",
+        "which machines make up the cluster, and are they all ready?",
+        "In the small window, please measure the angle",
+        "show the latest runs, at most 20 of the runs",
         "archive the stage but please don't delete the notes in it",
         "archive the stage BUT DON’T delete the notes in it",
         " and ".join(["send a message"] * (MAX_NEEDS + 1)),
