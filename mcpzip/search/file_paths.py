@@ -47,6 +47,7 @@ _REACH = 400  # characters before a path in which its verb is sought
 _MAKING = family("create") | family("save")
 _ADDING = frozenset(map(stem, ("add", "append", "insert")))
 """Those of the verbs that make something inside a file that there is already."""
+_STATES = frozenset(["are", "been", "had", "has", "have", "is", "was", "were"])
 _PREPOSITIONS = frozenset(["as", "at", "in", "inside", "into", "on", "to", "under"])
 """Those between what is made and where it goes."""
 _CONTENTS = """
@@ -96,15 +97,20 @@ def _searched(path: re.Match[str]) -> str:
 def _is_made(text: str, start: int) -> bool:
     """Whether ``text`` asks for what goes to the path at ``start``: the last verb before it makes or saves
     something, and a preposition stands between them. Not where something goes into a file that is there
-    already, nor where saving is all that is asked for: "save the selection to /a.pdb" is one tool's.
+    already or "is saved" in it, nor where saving is all that is asked for: "save the selection to /a.pdb" is
+    one tool's.
     """
     text = text[max(0, start - _REACH) : start]
     before = words(_SENTENCE_END.split(text)[-1])
     if not before or before[-1][0] not in _PREPOSITIONS:
         return False
-    verbs = (term for _, term in reversed(before) if families(term) & (_MAKING | READING))
-    verb = next(verbs, "")
+    verbs = (
+        pair for pair in reversed(before) if families(pair[1]) & (_MAKING | READING) and pair[0] != "new"
+    )
+    word, verb = next(verbs, ("", ""))
     if not families(verb) & _MAKING or verb in _ADDING:
+        return False
+    if word.endswith("ed") and not _STATES.isdisjoint(word for word, _ in before):
         return False
     content = [pair for pair in words(text) if not is_stop_word(pair)]
     only_saved = content[:1] and content[0][1] == verb and not families(verb) & family("create")

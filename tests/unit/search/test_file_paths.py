@@ -60,6 +60,9 @@ def test_what_is_no_path_stays(text: str) -> None:
         ("Save the selection of the residues to /x/a.pdb", ()),  # asks for nothing but that
         ("Please store the current workflow in Comfy as shop.json", ()),
         ("Save the results to /x/a.csv", ("write csv file",)),
+        ("The transaction is signed and saved in /x/tx.txt, so send it", ()),  # is there already
+        ("A page about its history, saved at /x/a.html", ("write file",)),
+        ("Bring it to the new version with the values in /x/a.yaml", ()),
         ("Find the residues. Save the selection to /x/a.pdb", ("write file",)),
         ("create /x/a.md", ()),  # says itself that it is about a file
         ("convert /x/a.docx to PDF", ()),
