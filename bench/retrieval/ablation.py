@@ -44,15 +44,18 @@ def _constants(module: object, *names: str) -> tuple[Change, ...]:
 _NO_ENGLISH: Change = (EnglishWords, "nearest", lambda words, word: None)
 PARTS = (
     Part("the layer that queries pass", ((Table, "query_vector", lambda of, words: of.embed_words(words)),)),
-    Part("words (all but names in the query)", _constants(fusion, "KEYWORD_WEIGHT", "_RELATIVE_WEIGHT")),
-    Part("more trust in words of long queries", ((fusion, "_keyword_trust", lambda plan: 0.0),)),
+    Part(
+        "the scores of words (exact names still come first)",
+        _constants(fusion, "KEYWORD_WEIGHT", "_RELATIVE_WEIGHT"),
+    ),
+    Part("a higher weight of words in long queries", ((fusion, "_keyword_trust", lambda plan: 0.0),)),
     Part("names of servers", _constants(fusion, "SERVER_BONUS", "SERVER_SIMILARITY", "SERVER_PART")),
     Part(
         "verbs",
         _constants(fusion, "VERB_AGREES", "VERB_CONTRADICTS")
         + _constants(keyword, "VERB_BONUS", "CONTRADICTION_PENALTY"),
     ),
-    Part("names that a query has by chance", _constants(fusion, "NAME_IN_QUERY")),
+    Part("the penalty for a name that is in the query", _constants(fusion, "NAME_IN_QUERY")),
     Part("spelling correction", (_NO_ENGLISH, (Vocabulary, "correct", lambda words, word: None))),
     Part("… to words that no tool has", (_NO_ENGLISH,)),
     Part("addresses and ids left out", ((query, "without_values", lambda text, is_known: text),)),
@@ -78,7 +81,7 @@ def report(dataset: Dataset) -> str:
     before = {row.id: row.scores for row in whole}
     lines = [["the whole search", *_figures(overall(whole)), "", "", ""]]
     for label, changes, vectors in [
-        ("the meaning: words alone", (), None),
+        ("word vectors: words alone", (), None),
         *((part.label, part.changes, words) for part in PARTS),
     ]:
         rows = without(dataset, changes, vectors)

@@ -110,7 +110,7 @@ def _is_made(text: str, start: int) -> bool:
     word, verb = next(verbs, ("", ""))
     if not families(verb) & _MAKING or verb in _ADDING:
         return False
-    if word.endswith("ed") and not _STATES.isdisjoint(word for word, _ in before):
+    if word.endswith("ed") and not _STATES.isdisjoint(each for each, _ in before):
         return False
     content = [pair for pair in words(text) if not is_stop_word(pair)]
     only_saved = content[:1] and content[0][1] == verb and not families(verb) & family("create")

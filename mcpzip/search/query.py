@@ -7,6 +7,7 @@ other unknown words.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 
 import msgspec
 
@@ -110,7 +111,7 @@ def analyze_query(
     text = without_values(without_paths(parsed.text), lambda word: index.term_id(term_of(word)) is not None)
     tokens, replaced = _with_names(text, index)
     looked_up = list(dict.fromkeys(content_words(tokens)))[:MAX_WORDS]
-    builder = _GroupBuilder(index, english, _names(parsed.text))
+    builder = _GroupBuilder(index, english, parsed.text)
     if not text.isascii():
         builder.translate(text)
     builder.look_up(looked_up, {part for parts in replaced.values() for part in parts} - replaced.keys())
@@ -234,11 +235,11 @@ class _GroupBuilder:
     unknown, corrected: see `QueryAnalysis`.
     """
 
-    def __init__(self, index: Index, english: EnglishWords | None, names: Collection[str]) -> None:
-        """names: words that may be names, and so are seldom corrected."""
+    def __init__(self, index: Index, english: EnglishWords | None, text: str) -> None:
+        """text: of the query, with its capital letters."""
         self._index = index
         self._english = english
-        self._names = names
+        self._text = text
         self._groups: dict[tuple[int, ...], TermGroup] = {}
         self._corrections = 0
         self._translated = self._foreign = False
@@ -248,6 +249,11 @@ class _GroupBuilder:
         self.verbs = 0
         self.unknown: list[str] = []
         self.corrected: list[tuple[str, str]] = []
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """Words of the query that may be names, and so are seldom corrected."""
+        return _names(self._text)
 
     def translate(self, text: str) -> None:
         """Add groups for the parts of ``text`` in other scripts than Latin, translated."""

@@ -4,9 +4,9 @@ The rule: a query is split where its grammar says that another request begins: a
 a line of a list, at "then", and at a comma, an "and" or a word such as "before" if a verb, a question or
 "I need" comes next. A verb is one of `verbs`, or any word before "the", "my", "it" and the like that isn't a
 preposition or a pronoun: "chart the sales". A part is joined to the one before it if it has one word only
-(stop words don't count), restricts that one ("only the counts", "don't start it"), or asks with a pronoun for
-what that one only tells of ("the bucket is empty, get rid of it"). What each part is worth is for `needs` to
-say, which also tries the `halves` of a part.
+(stop words don't count), if it restricts that one ("only the counts", "don't start it"), or if that one is a
+statement and it is a request with a pronoun ("the bucket is empty, get rid of it"). What each part is worth
+is for `needs` to say, which also tries the `halves` of a part.
 """
 
 import re
@@ -93,7 +93,7 @@ def split_query(text: str) -> tuple[str, ...]:
     if len(text) > _MAX_LENGTH:
         return ()
     parts: list[str] = []
-    asked = False  # whether the last one asks for something
+    asked = False  # whether the last one is a request, and no statement
     for part in _parts(_SPACES.sub(" ", text)):
         asks = _begins_request(part[:_START])
         if parts and (not _is_long_enough(part) or _belongs(parts[-1], asked, part, asks)):
@@ -132,8 +132,8 @@ def is_statement(part: str) -> bool:
 
 
 def _belongs(before: str, asked: bool, part: str, asks: bool) -> bool:
-    """Whether ``part`` says more about the need of the part ``before``. asked, asks: whether these ask for
-    something: "the bucket is empty, get rid of it" is one need, "read the file and post it" are two.
+    """Whether ``part`` is about the same need as the part ``before``. asked, asks: whether ``before`` and
+    ``part`` are requests, and no statements.
     """
     if _FRAGMENT.match(part):  # "only the counts", "don't start it yet"
         return True

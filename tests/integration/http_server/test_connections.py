@@ -194,8 +194,8 @@ async def test_who_does_not_read_is_let_go() -> None:
 async def test_what_nobody_reads_has_a_limit_over_all_connections() -> None:
     """Sixty answers of 20 MB that nobody read were a gigabyte, for ten minutes.
 
-    The system takes up to 6 MB of each, more on some days than on others. So three answers fit and four don't
-    only if they are much larger; and the one that is read is smaller than what is left of the others.
+    The buffers of the sockets hold 2 to 6 MB of each answer. Of answers of 32 MB three always
+    fit into the limit and four never do. The answer that is read is smaller, so that it isn't closed.
     """
     size, less = 2 * LARGE, 7 * LARGE // 4
     script = Script(large=answer(size), less=answer(less))
